@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the simulator asks of a rigid-body engine.
+
+The engine knows components as rigid bodies and reports poses, twists and contacts per brick. It
+knows nothing of connections: the simulator replaces bodies when the topology changes. How a
+component is held together (one composite body, or one body per brick with welds) is the engine's
+own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.parts import Color
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+NO_PART = -1
+"""Stands for "not a brick" (ground, table, robot link) where a part id is expected."""
+
+BODY_SHAPE = 0
+"""Contact shape id of a brick's body box."""
+STUD_SHAPE = 1
+"""Contact shape id of the slab that stands for a brick's studs."""
+
+
+@dataclass(frozen=True, eq=False)
+class BodySpec:
+    """A component as the engine is given it.
+
+    Attributes:
+        component: Component id.
+        layout: Its parts and connections in the component frame.
+        world_T_component: (4, 4) pose [m].
+        twist: (6,) linear velocity of the component's COM and angular velocity, world axes
+            [m/s, rad/s].
+        fixed: True if the world holds it: it does not move whatever pushes it.
+        colors: Colour of each part, in the layout's order.
+    """
+
+    component: int
+    layout: ComponentLayout
+    world_T_component: Array
+    twist: Array
+    fixed: bool
+    colors: tuple[Color, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Contacts of one engine step that touch at least one brick; M rows.
+
+    Contacts between bricks of one component are never listed.
+
+    Attributes:
+        part_a: (M,) part id or NO_PART.
+        part_b: (M,) part id, always a brick.
+        shape_a: (M,) BODY_SHAPE or STUD_SHAPE of part_a.
+        shape_b: (M,) the same of part_b.
+        other: (M,) index into `names` of what part_a is when it is no brick, else -1.
+        names: Names of the non-brick things (``ground``, ``<robot>/<link>``).
+        position: (M, 3) point [m], world.
+        normal: (M, 3) unit normal from a to b, world.
+        normal_impulse: (M,) impulse along the normal over the step [N s], >= 0.
+        impulse: (M, 3) whole impulse on b over the step [N s], world; a receives its opposite.
+    """
+
+    part_a: IntArray
+    part_b: IntArray
+    shape_a: IntArray
+    shape_b: IntArray
+    other: IntArray
+    names: tuple[str, ...]
+    position: Array
+    normal: Array
+    normal_impulse: Array
+    impulse: Array
+
+    def __len__(self) -> int:
+        return len(self.part_a)
+
+
+@dataclass(frozen=True, eq=False)
+class StepReport:
+    """What one engine step did. K components, sorted by id.
+
+    Attributes:
+        time: Simulation time at the end of the step [s].
+        dt: Length of the step [s].
+        component_ids: (K,) ids.
+        world_T_component: (K, 4, 4) poses at the end [m].
+        twist: (K, 6) velocities at the end: COM linear, angular; world axes [m/s, rad/s].
+        previous_world_T_component: (K, 4, 4) poses at the start [m].
+        previous_twist: (K, 6) velocities at the start [m/s, rad/s].
+        contacts: Contacts with the impulses that acted during the step. Their lever arms refer to
+            the poses at the start of the step.
+    """
+
+    time: float
+    dt: float
+    component_ids: IntArray
+    world_T_component: Array
+    twist: Array
+    previous_world_T_component: Array
+    previous_twist: Array
+    contacts: Contacts
+
+
+@dataclass(frozen=True)
+class RobotSpec:
+    """A robot to add to the scene.
+
+    Attributes:
+        name: Unique name; prefixes its joints and links in the engine.
+        urdf: Path of its URDF (meshes resolved relative to it or through `package_dirs`).
+        world_T_base: (4, 4) pose of its root link [m].
+        joint_positions: Initial positions by joint name [rad or m].
+        drives: Position drives by joint name: stiffness, damping, greatest force
+            [N m/rad, N m s/rad, N m or N/m, N s/m, N].
+        joint_limits: Optional velocity limits by joint name [rad/s or m/s].
+        package_dirs: Folders by package name for ``package://`` mesh addresses.
+        gravity_compensation: True if the robot's own controller carries its weight.
+        pad_links: Links whose collision shapes are rubber finger pads (high friction).
+    """
+
+    name: str
+    urdf: Path
+    world_T_base: Array
+    joint_positions: Mapping[str, float] = field(default_factory=dict)
+    drives: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    joint_limits: Mapping[str, float] = field(default_factory=dict)
+    package_dirs: Mapping[str, Path] = field(default_factory=dict)
+    gravity_compensation: bool = True
+    pad_links: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class JointState:
+    """Joint states of one robot: names, positions, velocities, efforts [SI]."""
+
+    names: tuple[str, ...]
+    positions: Array
+    velocities: Array
+    efforts: Array
+
+
+class Engine(Protocol):
+    """A rigid-body engine. Names of bodies are component ids, names of bricks are part ids."""
+
+    @property
+    def time(self) -> float:
+        """Simulation time [s]."""
+        ...
+
+    @property
+    def timestep(self) -> float:
+        """Length of one step [s]."""
+        ...
+
+    @property
+    def gravity(self) -> Array:
+        """(3,) gravity [m/s^2], world."""
+        ...
+
+    def update(self, removed: Sequence[int], added: Sequence[BodySpec]) -> None:
+        """Takes bodies out and puts bodies in, all at once, time and all else unchanged.
+
+        A component that changed (join, break, teleport, hold) is in both lists. Velocities are
+        taken exactly as given.
+
+        Raises:
+            EngineError: A component id is unknown, given twice, or a pose is not rigid and finite.
+        """
+        ...
+
+    def apply_wrench(self, part_id: int, wrench: Array) -> None:
+        """Applies (6,) force [N] and torque [N m] at a brick's COM, world axes, next step only."""
+        ...
+
+    def step(self) -> StepReport:
+        """Advances by one `timestep`.
+
+        Raises:
+            EngineError: The state stopped being finite.
+        """
+        ...
+
+    def snapshot(self) -> object:
+        """The complete state, to be given to `restore` (bitwise)."""
+        ...
+
+    def restore(self, snapshot: object) -> None:
+        """Returns to a snapshot of this engine, whatever happened in between."""
+        ...
+
+    def overlaps(self, bodies: Sequence[BodySpec], ignore: Sequence[int] = ()) -> NDArray[np.bool_]:
+        """For each body: would it penetrate anything in the scene but the components in ``ignore``?"""
+        ...
+
+    def add_robot(self, robot: RobotSpec) -> None:
+        """Adds a robot.
+
+        Raises:
+            EngineError: The name is taken or the description cannot be read.
+        """
+        ...
+
+    def joint_state(self, robot: str) -> JointState:
+        """State of all joints of a robot that can move."""
+        ...
+
+    def set_joint_targets(self, robot: str, targets: Mapping[str, float]) -> None:
+        """Sets position targets by joint name [rad or m]; joints not named keep theirs."""
+        ...
+
+    def link_pose(self, robot: str, link: str) -> Array:
+        """(4, 4) world_T_link [m]."""
+        ...
+
+    def close(self) -> None:
+        """Frees what the engine holds. It cannot be used afterwards."""
+        ...

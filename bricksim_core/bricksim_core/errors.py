@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that BrickSim raises on purpose."""
+
+from __future__ import annotations
+
+
+class BrickSimError(Exception):
+    """Base of all errors raised by BrickSim for bad input or an impossible request."""
+
+
+class PartError(BrickSimError):
+    """A part's dimensions, mass or colour are not acceptable."""
+
+
+class TopologyError(BrickSimError):
+    """A change of the Brick Topology Graph was refused; the graph is unchanged."""
+
+
+class UnknownIdError(TopologyError):
+    """A part or connection id does not exist."""
+
+
+class AlreadyConnectedError(TopologyError):
+    """The two interfaces are connected already."""
+
+
+class NoOverlapError(TopologyError):
+    """The stud and hole grids do not overlap at the given offset and yaw."""
+
+
+class InconsistentTransformError(TopologyError):
+    """The connection contradicts the relative pose that the graph implies already."""
+
+
+class CollisionError(TopologyError):
+    """Two bricks of one component would occupy the same space."""
+
+
+class FormatError(BrickSimError):
+    """A structure file cannot be read; the text names file, line or field, value and expectation."""
+
+
+class StructureError(BrickSimError):
+    """A structure was read but cannot stand as given (floating or disconnected parts)."""
+
+
+class EngineError(BrickSimError):
+    """The physics engine refused a request or is not available."""
+
+
+class SolverError(BrickSimError):
+    """No solver could answer a mechanics problem."""

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes into and comes out of every snap-fit model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout
+
+
+class SolveStatus(StrEnum):
+    """How an answer came about. Never silent: the simulator reports everything but SOLVED."""
+
+    SOLVED = "solved"
+    REUSED = "reused"
+    """The last answer is certified to hold for the new loads too."""
+    FALLBACK = "fallback"
+    """The first solver did not converge; the robust one answered."""
+    FAILED = "failed"
+    """No solver answered; utilizations are NaN and nothing may be concluded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Internal forces of one component under given loads.
+
+    Attributes:
+        status: How the answer came about.
+        message: What went wrong, empty if nothing did.
+        utilization: (C,) load over capacity per connection; > 1 is overloaded; by the layout's
+            order of connections.
+        connection_wrench: (C, 6) wrench that the connection exerts on its lower (stud) part, about
+            the centre of its overlap at the stud plane, component axes [N, N m].
+        contact_force: (V,) compressive force at each contact vertex of the model [N].
+        imbalance: Norm of the part of the loads that no internal force can balance over the norm
+            of the loads.
+        solve_time: Wall time [s].
+    """
+
+    status: SolveStatus
+    message: str
+    utilization: Array
+    connection_wrench: Array
+    contact_force: Array
+    imbalance: float
+    solve_time: float
+
+
+class ComponentSystem(Protocol):
+    """A model's equations for one component: constant while the topology is."""
+
+    def solve(self, loads: Array) -> Solution:
+        """Internal forces that balance the loads.
+
+        Args:
+            loads: (N, 6) wrench that acts on each part from outside (gravity, contacts, inertia
+                forces -m a by d'Alembert), about the part's COM, component axes [N, N m]. Rows of
+                anchored parts are ignored: the world takes what is left.
+        """
+        ...
+
+
+class ConnectionModel(Protocol):
+    """A snap-fit model: from a component to its equations."""
+
+    name: str
+
+    def system(
+        self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
+    ) -> ComponentSystem:
+        """Builds the equations.
+
+        Args:
+            layout: The component.
+            anchored: (N,) parts that the world holds.
+            ground: Height [m] in the component frame of a rigid horizontal ground that parts may
+                rest on (for static analysis), None for no ground.
+        """
+        ...

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rigid transforms, twists and inertias on plain numpy arrays.
+
+Poses are homogeneous 4x4 matrices named ``parent_T_child``; quaternions are xyzw (ROS, REP 103).
+Every function accepts leading batch dimensions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+Array = NDArray[np.float64]
+
+
+def transform(position: ArrayLike, quaternion: ArrayLike = (0.0, 0.0, 0.0, 1.0)) -> Array:
+    """Homogeneous transforms from positions and unit quaternions.
+
+    Args:
+        position: (..., 3) translation [m].
+        quaternion: (..., 4) rotation, xyzw; normalised here.
+
+    Returns:
+        (..., 4, 4) ``parent_T_child``.
+    """
+    position = np.asarray(position, dtype=float)
+    quaternion = np.asarray(quaternion, dtype=float)
+    shape = np.broadcast_shapes(position.shape[:-1], quaternion.shape[:-1])
+    quaternion = np.broadcast_to(quaternion, (*shape, 4))
+    result = np.zeros((*shape, 4, 4))
+    result[..., :3, :3] = Rotation.from_quat(quaternion.reshape(-1, 4)).as_matrix().reshape(
+        (*shape, 3, 3)
+    )
+    result[..., :3, 3] = position
+    result[..., 3, 3] = 1.0
+    return result
+
+
+def position_of(pose: Array) -> Array:
+    """(..., 3) translation [m] of (..., 4, 4) transforms."""
+    return pose[..., :3, 3]
+
+
+def quaternion_of(pose: Array) -> Array:
+    """(..., 4) rotation, xyzw with w >= 0, of (..., 4, 4) transforms."""
+    rotations = pose[..., :3, :3]
+    quaternions = Rotation.from_matrix(rotations.reshape(-1, 3, 3)).as_quat(canonical=True)
+    return quaternions.reshape((*rotations.shape[:-2], 4))
+
+
+def inverse(pose: Array) -> Array:
+    """(..., 4, 4) inverses of rigid transforms."""
+    rotation_t = np.swapaxes(pose[..., :3, :3], -1, -2)
+    result = np.zeros_like(pose)
+    result[..., :3, :3] = rotation_t
+    result[..., :3, 3] = -np.einsum("...ij,...j->...i", rotation_t, pose[..., :3, 3])
+    result[..., 3, 3] = 1.0
+    return result
+
+
+def transform_points(pose: Array, points: ArrayLike) -> Array:
+    """Points [m] expressed in the parent frame: ``parent_T_child`` applied to (..., 3) points."""
+    points = np.asarray(points, dtype=float)
+    return np.einsum("...ij,...j->...i", pose[..., :3, :3], points) + pose[..., :3, 3]
+
+
+def rotation_angle(rotation: Array) -> Array:
+    """(...,) angle [rad] in [0, pi] of (..., 3, 3) rotation matrices."""
+    matrices = rotation.reshape(-1, 3, 3)
+    return Rotation.from_matrix(matrices).magnitude().reshape(rotation.shape[:-2])
+
+
+def point_velocity(twist: Array, offset: Array) -> Array:
+    """Velocity [m/s] of the point at ``offset`` [m] from the point that ``twist`` refers to."""
+    return twist[..., :3] + np.cross(twist[..., 3:], offset)
+
+
+def shift_inertia(inertia: Array, mass: Array | float, offset: Array) -> Array:
+    """Inertia [kg m^2] about a point ``offset`` [m] away from the centre of mass (Steiner).
+
+    Args:
+        inertia: (..., 3, 3) about the centre of mass.
+        mass: (...,) [kg].
+        offset: (..., 3) from the new point to the centre of mass, same axes as ``inertia``.
+    """
+    squared = np.einsum("...i,...i->...", offset, offset)
+    outer = offset[..., :, None] * offset[..., None, :]
+    steiner = squared[..., None, None] * np.eye(3) - outer
+    return inertia + np.asarray(mass)[..., None, None] * steiner

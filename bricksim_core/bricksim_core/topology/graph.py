@@ -1,0 +1,521 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Brick Topology Graph.
+
+Nodes are parts. An edge bundles every connection between the same two parts. Each connected
+component has a grid frame in which its parts have exact integer poses; the graph refuses whatever
+would give a part two poses or put two parts into the same place. World poses are not kept here:
+they are composed from the pose of the component frame, so nothing drifts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+
+from bricksim_core.errors import (
+    AlreadyConnectedError,
+    CollisionError,
+    InconsistentTransformError,
+    NoOverlapError,
+    TopologyError,
+    UnknownIdError,
+)
+from bricksim_core.parts import HOLE_INTERFACE, STUD_INTERFACE, BrickShape, Color, Part
+from bricksim_core.topology.grid import GridPose
+from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.topology.occupancy import Occupancy
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A stud interface pressed into a hole interface.
+
+    Attributes:
+        id: Connection id.
+        stud_part: Id of the lower part.
+        hole_part: Id of the upper part.
+        offset: Origin of the hole interface frame in the stud interface frame [studs].
+        yaw: Rotation of the hole interface frame about +z [quarter turns, 0-3].
+        stud_interface: Interface id on the lower part.
+        hole_interface: Interface id on the upper part.
+    """
+
+    id: int
+    stud_part: int
+    hole_part: int
+    offset: tuple[int, int]
+    yaw: int
+    stud_interface: int = STUD_INTERFACE
+    hole_interface: int = HOLE_INTERFACE
+
+    @property
+    def interfaces(self) -> tuple[int, int, int, int]:
+        """What makes a connection unique: parts and interfaces."""
+        return (self.stud_part, self.stud_interface, self.hole_part, self.hole_interface)
+
+    def stud_T_hole(self, stud_shape: BrickShape) -> GridPose:
+        """Grid pose of the hole interface in the lower part's hole interface frame."""
+        return GridPose(*self.offset, stud_shape.height, self.yaw)
+
+
+@dataclass
+class Component:
+    """A rigid set of connected parts: grid poses in the component frame."""
+
+    id: int
+    parts: dict[int, GridPose] = field(default_factory=dict)
+    occupancy: Occupancy = field(default_factory=Occupancy)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What `BrickTopologyGraph.connect` did.
+
+    Attributes:
+        connections: The new connections, the requested one first.
+        component: Id of the component that holds them all now.
+        absorbed: Id of the component that ended, None if both parts were in one already.
+        component_T_absorbed: Grid pose of the ended component's frame in the one that stays.
+    """
+
+    connections: tuple[Connection, ...]
+    component: int
+    absorbed: int | None = None
+    component_T_absorbed: GridPose = GridPose()
+
+
+@dataclass(frozen=True)
+class Separated:
+    """What `BrickTopologyGraph.disconnect` did.
+
+    Attributes:
+        connections: The connections that ended.
+        pieces: For each component that was touched, the components it consists of now (its own id
+            first). All pieces keep the component frame they came from.
+    """
+
+    connections: tuple[Connection, ...]
+    pieces: dict[int, tuple[int, ...]]
+
+
+class BrickTopologyGraph:
+    """Parts and connections with exact poses inside each component.
+
+    Every mutating method either succeeds or raises and leaves the graph as it was.
+    """
+
+    def __init__(self) -> None:
+        self._graph = nx.Graph()
+        self._connections: dict[int, Connection] = {}
+        self._components: dict[int, Component] = {}
+        self._component_of: dict[int, int] = {}
+        self._next_part = 0
+        self._next_connection = 0
+        self._component_ids = itertools.count()
+
+    # -- reading ----------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> nx.Graph:
+        """networkx graph of part ids; node attribute ``part``, edge attribute ``connections``
+        (dict of `Connection` by id). Read only."""
+        return self._graph
+
+    @property
+    def part_ids(self) -> list[int]:
+        """Sorted ids of all parts."""
+        return sorted(self._graph.nodes)
+
+    @property
+    def connections(self) -> dict[int, Connection]:
+        """All connections by id, in order of creation. Read only."""
+        return self._connections
+
+    @property
+    def component_ids(self) -> list[int]:
+        """Sorted ids of all components."""
+        return sorted(self._components)
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def __contains__(self, part_id: object) -> bool:
+        return part_id in self._graph
+
+    def part(self, part_id: int) -> Part:
+        """The part with this id.
+
+        Raises:
+            UnknownIdError: There is none.
+        """
+        try:
+            return self._graph.nodes[part_id]["part"]
+        except KeyError:
+            raise UnknownIdError(f"part id {part_id!r} does not exist") from None
+
+    def parts(self) -> Iterator[Part]:
+        """All parts, by id."""
+        return (self.part(part_id) for part_id in self.part_ids)
+
+    def connection(self, connection_id: int) -> Connection:
+        """The connection with this id.
+
+        Raises:
+            UnknownIdError: There is none.
+        """
+        try:
+            return self._connections[connection_id]
+        except KeyError:
+            raise UnknownIdError(f"connection id {connection_id!r} does not exist") from None
+
+    def connections_of(self, part_id: int) -> list[Connection]:
+        """Connections of one part, sorted by id.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        self.part(part_id)
+        bundles = (data["connections"] for _, _, data in self._graph.edges(part_id, data=True))
+        return sorted(itertools.chain.from_iterable(b.values() for b in bundles), key=_by_id)
+
+    def connections_between(self, part_a: int, part_b: int) -> list[Connection]:
+        """Connections between two parts, sorted by id; empty when there are none."""
+        self.part(part_a), self.part(part_b)
+        data = self._graph.get_edge_data(part_a, part_b)
+        return sorted(data["connections"].values(), key=_by_id) if data else []
+
+    def component_of(self, part_id: int) -> int:
+        """Id of the component that holds a part.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        self.part(part_id)
+        return self._component_of[part_id]
+
+    def component_parts(self, component_id: int) -> list[int]:
+        """Sorted part ids of a component.
+
+        Raises:
+            UnknownIdError: The component does not exist.
+        """
+        return sorted(self._component(component_id).parts)
+
+    def grid_pose(self, part_id: int) -> GridPose:
+        """Grid pose of a part's hole interface frame in its component's frame.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        return self._components[self.component_of(part_id)].parts[part_id]
+
+    def relative_grid_pose(self, part_a: int, part_b: int) -> GridPose:
+        """Grid pose a_T_b between hole interface frames of two parts of one component.
+
+        Raises:
+            UnknownIdError: A part does not exist.
+            TopologyError: The parts are in different components.
+        """
+        if self.component_of(part_a) != self.component_of(part_b):
+            raise TopologyError(f"parts {part_a} and {part_b} are not in one component")
+        return self.grid_pose(part_a).inverse() @ self.grid_pose(part_b)
+
+    def layout(self, component_id: int) -> ComponentLayout:
+        """The component as arrays.
+
+        Raises:
+            UnknownIdError: The component does not exist.
+        """
+        grids = self._component(component_id).parts
+        part_ids = sorted(grids)
+        index = {part_id: i for i, part_id in enumerate(part_ids)}
+        connections = sorted(
+            itertools.chain.from_iterable(
+                data["connections"].values()
+                for _, _, data in self._graph.subgraph(part_ids).edges(data=True)
+            ),
+            key=_by_id,
+        )
+        return ComponentLayout(
+            part_ids=np.array(part_ids, dtype=np.int64),
+            shapes=tuple(self.part(p).shape for p in part_ids),
+            grids=np.array([grids[p] for p in part_ids], dtype=np.int64).reshape(-1, 4),
+            connection_ids=np.array([c.id for c in connections], dtype=np.int64),
+            stud_index=np.array([index[c.stud_part] for c in connections], dtype=np.int64),
+            hole_index=np.array([index[c.hole_part] for c in connections], dtype=np.int64),
+            offsets=np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 2),
+            yaws=np.array([c.yaw for c in connections], dtype=np.int64),
+        )
+
+    # -- changing ---------------------------------------------------------------------------
+
+    def add_part(
+        self,
+        shape: BrickShape,
+        color: Color = (255, 255, 255),
+        *,
+        part_id: int | None = None,
+        grid: GridPose = GridPose(),
+    ) -> int:
+        """Adds an unconnected part as a component of its own.
+
+        Args:
+            shape: Its dimensions.
+            color: Its colour.
+            part_id: Its id; None takes the next free one. Ids are never given twice by the graph.
+            grid: Where it sits in the frame of its new component.
+
+        Returns:
+            The part id.
+
+        Raises:
+            TopologyError: The id is in use.
+        """
+        part_id = self._next_part if part_id is None else int(part_id)
+        if part_id in self._graph:
+            raise TopologyError(f"part id {part_id} is in use already, expected a new one")
+        part = Part(part_id, shape, color)
+        self._next_part = max(self._next_part, part_id + 1)
+        self._graph.add_node(part_id, part=part)
+        component = Component(next(self._component_ids), {part_id: grid})
+        component.occupancy.add(part_id, grid, shape)
+        self._components[component.id] = component
+        self._component_of[part_id] = component.id
+        return part_id
+
+    def remove_part(self, part_id: int) -> Separated:
+        """Removes a part with its connections.
+
+        Returns:
+            What came apart; the component that held the removed part alone is not among the pieces.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        before = self.component_of(part_id)
+        separated = self.disconnect(c.id for c in self.connections_of(part_id))
+        own = self._component_of.pop(part_id)
+        del self._components[own]
+        self._graph.remove_node(part_id)
+        pieces = separated.pieces.get(before, (before,))
+        return Separated(separated.connections, {before: tuple(p for p in pieces if p != own)})
+
+    def connect(
+        self,
+        stud_part: int,
+        hole_part: int,
+        offset: tuple[int, int],
+        yaw: int,
+        *,
+        connection_id: int | None = None,
+        keep: int | None = None,
+        closure: bool = True,
+    ) -> Joined:
+        """Connects the stud interface of one part with the hole interface of another.
+
+        Args:
+            stud_part: Lower part.
+            hole_part: Upper part.
+            offset: Origin of the hole interface frame in the stud interface frame [studs].
+            yaw: Rotation of the hole interface frame about +z [quarter turns], any integer.
+            connection_id: Id of the connection; None takes the next free one.
+            keep: Id of the component whose frame and id stay; None keeps the one with more parts.
+            closure: Also connect every other pair of interfaces that coincide after the join.
+
+        Raises:
+            UnknownIdError: A part does not exist.
+            TopologyError: Self-connection, id in use, tile without studs, or ``keep`` is neither.
+            NoOverlapError: The grids do not overlap.
+            AlreadyConnectedError: These interfaces are connected already.
+            InconsistentTransformError: The graph implies another relative pose already.
+            CollisionError: Two parts would occupy the same place.
+        """
+        connection = self._new_connection(stud_part, hole_part, offset, yaw, connection_id)
+        stud_component = self._components[self._component_of[stud_part]]
+        hole_component = self._components[self._component_of[hole_part]]
+        stud_T_hole = connection.stud_T_hole(self.part(stud_part).shape)
+        target = stud_component.parts[stud_part] @ stud_T_hole
+        if stud_component is hole_component:
+            self._require_consistent(connection, stud_T_hole)
+            self._insert([connection])
+            return Joined((connection,), stud_component.id)
+
+        stud_T_hole_frame = target @ hole_component.parts[hole_part].inverse()
+        kept, absorbed, kept_T_absorbed = stud_component, hole_component, stud_T_hole_frame
+        if keep is None:
+            swap = len(hole_component.parts) > len(stud_component.parts)
+        elif keep in (stud_component.id, hole_component.id):
+            swap = keep == hole_component.id
+        else:
+            raise TopologyError(
+                f"keep is component {keep}, expected {stud_component.id} or {hole_component.id}"
+            )
+        if swap:
+            kept, absorbed = hole_component, stud_component
+            kept_T_absorbed = stud_T_hole_frame.inverse()
+
+        moved = {p: kept_T_absorbed @ grid for p, grid in absorbed.parts.items()}
+        for part_id, grid in moved.items():
+            other = kept.occupancy.collision(grid, self.part(part_id).shape)
+            if other is not None:
+                raise CollisionError(
+                    f"connecting part {hole_part} onto part {stud_part} (offset {connection.offset},"
+                    f" yaw {connection.yaw}) would put part {part_id} into part {other}"
+                )
+        joined = [connection]
+        if closure:
+            joined += self._coincident(moved, kept, skip=connection)
+        for part_id, grid in moved.items():
+            kept.parts[part_id] = grid
+            kept.occupancy.add(part_id, grid, self.part(part_id).shape)
+            self._component_of[part_id] = kept.id
+        del self._components[absorbed.id]
+        self._insert(joined)
+        return Joined(tuple(joined), kept.id, absorbed.id, kept_T_absorbed)
+
+    def disconnect(self, connection_ids: Iterable[int]) -> Separated:
+        """Ends connections; components fall apart where nothing else holds them.
+
+        Raises:
+            UnknownIdError: A connection does not exist (nothing is changed then).
+        """
+        ended = [self.connection(i) for i in dict.fromkeys(connection_ids)]
+        pieces: dict[int, list[int]] = {}
+        for connection in ended:
+            pair = (connection.stud_part, connection.hole_part)
+            bundle = self._graph.edges[pair]["connections"]
+            del bundle[connection.id], self._connections[connection.id]
+            if not bundle:
+                self._graph.remove_edge(*pair)
+        for connection in ended:
+            component_id = self._component_of[connection.stud_part]
+            origin = next((o for o, p in pieces.items() if component_id in p), component_id)
+            group = pieces.setdefault(origin, [origin])
+            if component_id != self._component_of[connection.hole_part]:
+                continue
+            part = self._smaller_side(connection.stud_part, connection.hole_part)
+            if part is not None:
+                group.append(self._split_off(self._components[component_id], part))
+        return Separated(tuple(ended), {o: tuple(p) for o, p in pieces.items()})
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _component(self, component_id: int) -> Component:
+        try:
+            return self._components[component_id]
+        except KeyError:
+            raise UnknownIdError(f"component id {component_id!r} does not exist") from None
+
+    def _new_connection(
+        self,
+        stud_part: int,
+        hole_part: int,
+        offset: tuple[int, int],
+        yaw: int,
+        connection_id: int | None,
+    ) -> Connection:
+        stud, hole = self.part(stud_part), self.part(hole_part)
+        connection_id = self._next_connection if connection_id is None else int(connection_id)
+        connection = Connection(
+            connection_id, stud_part, hole_part, (int(offset[0]), int(offset[1])), int(yaw) % 4
+        )
+        name = f"connection {connection_id} (stud part {stud_part}, hole part {hole_part})"
+        if connection_id in self._connections:
+            raise TopologyError(f"connection id {connection_id} is in use, expected a new one")
+        if stud_part == hole_part:
+            raise TopologyError(f"{name} connects a part with itself")
+        if not stud.shape.has_studs:
+            raise TopologyError(f"{name}: part {stud_part} is a {stud.shape} and has no studs")
+        pose = connection.stud_T_hole(stud.shape)
+        x0, y0, x1, y1 = pose.footprint(hole.shape)
+        if min(x1, stud.shape.length) <= max(x0, 0) or min(y1, stud.shape.width) <= max(y0, 0):
+            raise NoOverlapError(
+                f"{name}: offset {connection.offset}, yaw {connection.yaw} covers cells x {x0}..{x1},"
+                f" y {y0}..{y1}, expected an overlap with 0..{stud.shape.length},"
+                f" 0..{stud.shape.width}"
+            )
+        for other in self.connections_between(stud_part, hole_part):
+            if other.interfaces == connection.interfaces:
+                raise AlreadyConnectedError(f"{name}: already connected by connection {other.id}")
+        return connection
+
+    def _require_consistent(self, connection: Connection, stud_T_hole: GridPose) -> None:
+        implied = self.relative_grid_pose(connection.stud_part, connection.hole_part)
+        if implied == stud_T_hole:
+            return
+        path = nx.shortest_path(self._graph, connection.stud_part, connection.hole_part)
+        raise InconsistentTransformError(
+            f"connection {connection.id} puts part {connection.hole_part} at x, y, z, yaw ="
+            f" {tuple(stud_T_hole)} from part {connection.stud_part}, but the path"
+            f" {' - '.join(map(str, path))} implies {tuple(implied)}"
+        )
+
+    def _coincident(
+        self, moved: dict[int, GridPose], kept: Component, skip: Connection
+    ) -> list[Connection]:
+        """Connections of all coincident interface pairs between the kept and the moved parts."""
+        ids = itertools.count(max(self._next_connection, skip.id + 1))
+        found = []
+        for part_id in sorted(moved):
+            grid, shape = moved[part_id], self.part(part_id).shape
+            below = kept.occupancy.touching(grid, shape, above=False)
+            above = kept.occupancy.touching(grid, shape, above=True) if shape.has_studs else []
+            pairs = [(other, part_id) for other in below] + [(part_id, other) for other in above]
+            for stud, hole in pairs:
+                if (stud, hole) == (skip.stud_part, skip.hole_part):
+                    continue
+                if not self.part(stud).shape.has_studs:
+                    continue
+                stud_grid = moved.get(stud) or kept.parts[stud]
+                hole_grid = moved.get(hole) or kept.parts[hole]
+                relative = stud_grid.inverse() @ hole_grid
+                found.append(
+                    Connection(next(ids), stud, hole, (relative.x, relative.y), relative.yaw)
+                )
+        return found
+
+    def _insert(self, connections: list[Connection]) -> None:
+        for connection in connections:
+            pair = (connection.stud_part, connection.hole_part)
+            if not self._graph.has_edge(*pair):
+                self._graph.add_edge(*pair, connections={})
+            self._graph.edges[pair]["connections"][connection.id] = connection
+            self._connections[connection.id] = connection
+            self._next_connection = max(self._next_connection, connection.id + 1)
+
+    def _smaller_side(self, a: int, b: int) -> set[int] | None:
+        """The side of a or b that a search exhausts first, None if they are still linked.
+
+        Both sides are searched in turn, so the cost is that of the smaller piece.
+        """
+        sides = [({a}, deque([a])), ({b}, deque([b]))]
+        while True:
+            for (seen, frontier), (other, _) in (sides, sides[::-1]):
+                if not frontier:
+                    return seen
+                for neighbour in self._graph[frontier.popleft()]:
+                    if neighbour in other:
+                        return None
+                    if neighbour not in seen:
+                        seen.add(neighbour)
+                        frontier.append(neighbour)
+
+    def _split_off(self, component: Component, part_ids: set[int]) -> int:
+        piece = Component(next(self._component_ids))
+        for part_id in part_ids:
+            grid, shape = component.parts.pop(part_id), self.part(part_id).shape
+            component.occupancy.remove(part_id, grid, shape)
+            piece.parts[part_id] = grid
+            piece.occupancy.add(part_id, grid, shape)
+            self._component_of[part_id] = piece.id
+        self._components[piece.id] = piece
+        return piece.id
+
+
+def _by_id(connection: Connection) -> int:
+    return connection.id

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact integer poses on the stud grid."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, BrickShape
+from bricksim_core.spatial import Array
+
+_QUARTER_TURNS = (((1, 0), (0, 1)), ((0, -1), (1, 0)), ((-1, 0), (0, -1)), ((0, 1), (-1, 0)))
+"""Rotation matrices about z by 0, 90, 180 and 270 degrees."""
+
+
+def rotate(yaw: int, x: int, y: int) -> tuple[int, int]:
+    """(x, y) turned about z by ``yaw`` quarter turns."""
+    (a, b), (c, d) = _QUARTER_TURNS[yaw % 4]
+    return a * x + b * y, c * x + d * y
+
+
+class GridPose(NamedTuple):
+    """Pose of one grid frame in another: x, y in studs, z in plates, yaw in quarter turns about z.
+
+    For a part it is the pose of its *hole interface frame* (least corner of the bottom face in the
+    part's own axes) in the component's grid frame.
+    """
+
+    x: int = 0
+    y: int = 0
+    z: int = 0
+    yaw: int = 0
+
+    def __matmul__(self, other: GridPose) -> GridPose:  # a_T_b @ b_T_c = a_T_c
+        dx, dy = rotate(self.yaw, other.x, other.y)
+        return GridPose(self.x + dx, self.y + dy, self.z + other.z, (self.yaw + other.yaw) % 4)
+
+    def inverse(self) -> GridPose:
+        """b_T_a of a_T_b."""
+        x, y = rotate(-self.yaw, -self.x, -self.y)
+        return GridPose(x, y, -self.z, -self.yaw % 4)
+
+    def footprint(self, shape: BrickShape) -> tuple[int, int, int, int]:
+        """Occupied cells (x0, y0, x1, y1), half open, of a part of ``shape`` at this pose."""
+        dx, dy = rotate(self.yaw, shape.length, shape.width)
+        x0, x1 = sorted((self.x, self.x + dx))
+        y0, y1 = sorted((self.y, self.y + dy))
+        return x0, y0, x1, y1
+
+
+def part_pose(grid: GridPose, shape: BrickShape) -> Array:
+    """(4, 4) pose [m] of the part frame (centre of the bottom face) in the grid's frame."""
+    return part_poses(np.array([grid]), np.array([[shape.length, shape.width]]))[0]
+
+
+def part_poses(grids: np.ndarray, footprints: np.ndarray) -> Array:
+    """Metric poses of many parts.
+
+    Args:
+        grids: (N, 4) integer grid poses (x, y, z, yaw).
+        footprints: (N, 2) lengths and widths in studs.
+
+    Returns:
+        (N, 4, 4) component_T_part [m].
+    """
+    turns = np.array(_QUARTER_TURNS, dtype=float)[grids[:, 3] % 4]
+    poses = np.zeros((len(grids), 4, 4))
+    poses[:, :2, :2] = turns
+    poses[:, 2, 2] = poses[:, 3, 3] = 1.0
+    centre = np.einsum("nij,nj->ni", turns, 0.5 * footprints)
+    poses[:, :2, 3] = (grids[:, :2] + centre) * STUD_PITCH
+    poses[:, 2, 3] = grids[:, 2] * PLATE_HEIGHT
+    return poses

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A brick structure as files hold it: a topology and where its components stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bricksim_core.spatial import Array
+from bricksim_core.topology.graph import BrickTopologyGraph
+
+
+@dataclass
+class Structure:
+    """A topology with the poses of its components.
+
+    Attributes:
+        graph: Parts and connections.
+        component_poses: (4, 4) world_T_component [m] of every component, by component id.
+        fixed: Ids of parts that the world holds (a base plate on the table).
+        name: What to call it: the file's stem.
+        origins: Where each part stands in its file ("line 12", "parts[3]"), by part id.
+        skipped: What a reader left out, one line each.
+    """
+
+    graph: BrickTopologyGraph
+    component_poses: dict[int, Array]
+    fixed: frozenset[int] = frozenset()
+    name: str = "structure"
+    origins: dict[int, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    def part_poses(self) -> dict[int, Array]:
+        """(4, 4) world_T_part [m] of every part, by part id."""
+        poses = {}
+        for component_id, world_T_component in self.component_poses.items():
+            layout = self.graph.layout(component_id)
+            world = world_T_component @ layout.component_T_parts
+            poses.update(zip(layout.part_ids.tolist(), world, strict=True))
+        return poses
