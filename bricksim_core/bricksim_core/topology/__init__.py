@@ -3,6 +3,6 @@
 
 from bricksim_core.topology.graph import BrickTopologyGraph, Component, Connection
 from bricksim_core.topology.grid import GridPose
-from bricksim_core.topology.structure import Structure
+from bricksim_core.topology.structure import PoseHint, Structure
 
-__all__ = ["BrickTopologyGraph", "Component", "Connection", "GridPose", "Structure"]
+__all__ = ["BrickTopologyGraph", "Component", "Connection", "GridPose", "PoseHint", "Structure"]

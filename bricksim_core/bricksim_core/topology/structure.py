@@ -9,6 +9,21 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import BrickTopologyGraph
 
 
+@dataclass(frozen=True)
+class PoseHint:
+    """Pose of one part as a topology file states it; it places the part's whole component.
+
+    Attributes:
+        part: Part id.
+        position: Origin of the part frame in the world [m].
+        quaternion: Rotation of the part frame, xyzw.
+    """
+
+    part: int
+    position: tuple[float, float, float]
+    quaternion: tuple[float, float, float, float]
+
+
 @dataclass
 class Structure:
     """A topology with the poses of its components.
@@ -20,6 +35,11 @@ class Structure:
         name: What to call it: the file's stem.
         origins: Where each part stands in its file ("line 12", "parts[3]"), by part id.
         skipped: What a reader left out, one line each.
+        ground: Height of the ground in the world [m] where the file's format defines it; None: the
+            lowest point of the parts is on the ground.
+        pose_hints: Poses by which the file placed the components, at most one for each, in the
+            file's order; None if it was no topology file. They say which part a writer names, the
+            poses that hold are ``component_poses``.
     """
 
     graph: BrickTopologyGraph
@@ -28,6 +48,8 @@ class Structure:
     name: str = "structure"
     origins: dict[int, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    ground: float | None = None
+    pose_hints: tuple[PoseHint, ...] | None = None
 
     def part_poses(self) -> dict[int, Array]:
         """(4, 4) world_T_part [m] of every part, by part id."""

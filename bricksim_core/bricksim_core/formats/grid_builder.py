@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From bricks that stand on one grid to a topology: who touches whom is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from bricksim_core.errors import FormatError
+from bricksim_core.parts import PLATES_PER_BRICK, BrickShape, Color
+from bricksim_core.parts.brick import MAX_STUDS_PER_SIDE
+from bricksim_core.topology import BrickTopologyGraph, GridPose, Structure
+from bricksim_core.topology.occupancy import Occupancy
+
+BaseplateOption = Literal["auto"] | tuple[int, int] | None
+"""``auto``: as large as the structure's footprint; (studs along x, studs along y); None: none."""
+
+BASEPLATE_ID = 0
+BASEPLATE_ORIGIN = "base plate"
+DEFAULT_COLOR: Color = (255, 255, 255)
+BASEPLATE_COLOR: Color = (155, 161, 157)
+
+
+@dataclass(frozen=True)
+class PlacedPart:
+    """A part on the grid and where it stands in its file.
+
+    Attributes:
+        id: Part id.
+        shape: Its dimensions.
+        grid: Pose of its hole interface frame on the grid.
+        origin: Where it stands in the file ("line 12").
+        color: Its colour.
+    """
+
+    id: int
+    shape: BrickShape
+    grid: GridPose
+    origin: str
+    color: Color = DEFAULT_COLOR
+
+
+def brick_at(x_studs: int, y_studs: int, x: int, y: int) -> tuple[int, int, GridPose]:
+    """Canonical length, width (length >= width) and pose of a brick by its footprint.
+
+    Args:
+        x_studs: Studs along x.
+        y_studs: Studs along y.
+        x: Least occupied cell along x.
+        y: Least occupied cell along y.
+
+    Returns:
+        Length, width and the pose at height 0.
+    """
+    if x_studs >= y_studs:
+        return x_studs, y_studs, GridPose(x, y)
+    return y_studs, x_studs, GridPose(x + x_studs, y, 0, 1)
+
+
+def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], name: str) -> None:
+    """Adds parts of one grid to a graph and connects every stud with the hole that it fills.
+
+    Every part's component keeps the grid as its frame.
+
+    Args:
+        graph: The topology.
+        parts: The parts; their ids are new.
+        name: The file, for errors.
+
+    Raises:
+        FormatError: Two parts overlap.
+    """
+    occupancy = Occupancy()
+    placed: dict[int, PlacedPart] = {}
+    for part in parts:
+        other = occupancy.collision(part.grid, part.shape)
+        if other is not None:
+            raise FormatError(
+                f"{name}: {part.origin}: {describe(part)} overlaps {describe(placed[other])} of"
+                f" {placed[other].origin}, expected free cells"
+            )
+        occupancy.add(part.id, part.grid, part.shape)
+        placed[part.id] = part
+        graph.add_part(part.shape, part.color, part_id=part.id, grid=part.grid)
+    for part in placed.values():
+        for below in occupancy.touching(part.grid, part.shape, above=False):
+            lower = placed[below]
+            if lower.shape.has_studs:
+                relative = lower.grid.inverse() @ part.grid
+                offset = (relative.x, relative.y)
+                graph.connect(below, part.id, offset, relative.yaw, closure=False)
+
+
+def describe(part: PlacedPart) -> str:
+    """The part by its cells: studs along x and y, least corner, height of its bottom."""
+    x0, y0, x1, y1 = part.grid.footprint(part.shape)
+    return f"the {x1 - x0}x{y1 - y0} part at ({x0}, {y0}), {part.grid.z} plates up,"
+
+
+def stacked_structure(
+    parts: Sequence[PlacedPart], *, name: str, title: str, baseplate: BaseplateOption
+) -> Structure:
+    """Structure of bricks on a ground at height 0, with a fixed base plate under it if wanted.
+
+    Args:
+        parts: The bricks, ids from 1.
+        name: The file, for errors.
+        title: Name of the structure.
+        baseplate: The plate; its top is the ground.
+
+    Raises:
+        FormatError: Two parts overlap, or the base plate would be too large.
+    """
+    graph = BrickTopologyGraph()
+    everything = list(parts)
+    if baseplate is not None and parts:
+        everything.insert(0, _baseplate(parts, name, baseplate))
+    connect_touching(graph, everything, name)
+    return Structure(
+        graph=graph,
+        component_poses={c: np.eye(4) for c in graph.component_ids},
+        fixed=frozenset(p.id for p in everything if p.id == BASEPLATE_ID),
+        name=title,
+        origins={p.id: p.origin for p in everything},
+        ground=0.0,
+    )
+
+
+def _baseplate(parts: Sequence[PlacedPart], name: str, option: BaseplateOption) -> PlacedPart:
+    boxes = np.array([p.grid.footprint(p.shape) for p in parts])
+    low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
+    size = high - low if option == "auto" or option is None else np.array(option)
+    if max(size) > MAX_STUDS_PER_SIDE:
+        raise FormatError(
+            f"{name}: the bricks span {high[0] - low[0]} x {high[1] - low[1]} studs, expected at"
+            f" most {MAX_STUDS_PER_SIDE} for a base plate of {size[0]} x {size[1]}"
+        )
+    centred = (low + high - size) // 2
+    corner = np.where(size >= high - low, centred, low)
+    shape = BrickShape(int(size[0]), int(size[1]), 1)
+    grid = GridPose(int(corner[0]), int(corner[1]), -1)
+    return PlacedPart(BASEPLATE_ID, shape, grid, BASEPLATE_ORIGIN, BASEPLATE_COLOR)
+
+
+def layer_height(layer: int) -> int:
+    """Height [plates] of the bottom of a layer of bricks."""
+    return layer * PLATES_PER_BRICK
+
+

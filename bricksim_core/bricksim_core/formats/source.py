@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Getting text in and out of files: size, encoding and atomicity."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from bricksim_core.errors import FormatError
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest file that is read [bytes]; a JSON topology of 100,000 bricks has a third of it."""
+MAX_PARTS = 100_000
+"""Most parts that a file may hold, after sub-models are unfolded."""
+STANDARD_STREAM = "-"
+"""The path that stands for standard input or output."""
+
+_SHOWN = 60
+
+
+def shorten(value: object) -> str:
+    """``repr`` of a value from a file, cut to what fits an error message."""
+    text = repr(value[: 2 * _SHOWN]) if isinstance(value, str) else _bounded_repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _bounded_repr(value: object) -> str:
+    if isinstance(value, dict):
+        return f"an object of {len(value)} fields"
+    if isinstance(value, list):
+        return f"an array of {len(value)}" if len(value) > 8 else repr(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """Content of a file, or of standard input for ``-``, and what to call it in errors.
+
+    Raises:
+        FormatError: The file is missing, unreadable, a directory, empty or too large.
+    """
+    if os.fspath(path) == STANDARD_STREAM:
+        name, data = "<stdin>", sys.stdin.buffer.read(MAX_BYTES + 1)
+    else:
+        name = os.fspath(path)
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            raise FormatError(f"{name}: no such file") from None
+        except IsADirectoryError:
+            raise FormatError(f"{name}: is a directory, expected a structure file") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise FormatError(f"{name}: cannot be read: {error}") from None
+    if len(data) > MAX_BYTES:
+        raise FormatError(f"{name}: larger than {MAX_BYTES >> 20} MiB, the most that is read")
+    return data, name
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Writes a file at once: a reader finds the old content or the new one, never a part.
+
+    Args:
+        text: The content.
+        path: The file, or ``-`` for standard output.
+
+    Raises:
+        FormatError: The file cannot be written.
+    """
+    if os.fspath(path) == STANDARD_STREAM:
+        sys.stdout.write(text)
+        return
+    target = Path(path)
+    temporary: str | None = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        # mkstemp makes private files; a new file has the permissions that the umask leaves.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except OSError as error:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+        raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON as the formats need it: no duplicate keys, no NaN, and errors that name the field."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from bricksim_core.errors import FormatError
+from bricksim_core.formats.source import shorten
+
+MAX_ID = 2**53
+"""Ids are bounded by what every JSON reader keeps exactly."""
+
+
+class _Refused(ValueError):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _Refused(f"key {shorten(key)} appears twice in one object")
+            seen.add(key)
+    return result
+
+
+def _constant(name: str) -> NoReturn:
+    raise _Refused(f"{name} is not JSON, expected a finite number")
+
+
+def load_json(text: str, name: str) -> Any:
+    """Parses JSON text.
+
+    Args:
+        text: The text.
+        name: What to call it in errors.
+
+    Raises:
+        FormatError: It is not JSON, has duplicate keys or NaN, or nests too deeply.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        end = " (the file ends there)" if error.pos >= len(text.rstrip()) else ""
+        raise FormatError(f"{name}: {where}: not JSON: {error.msg}{end}") from None
+    except RecursionError:
+        raise FormatError(f"{name}: objects or arrays are nested too deeply") from None
+    except ValueError as error:  # _Refused, or an integer of thousands of digits
+        raise FormatError(f"{name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Field:
+    """A JSON value with its place in the file.
+
+    Attributes:
+        value: The value.
+        path: Its place, as in ``parts[3].payload.L``.
+        name: The file.
+    """
+
+    value: Any
+    path: str
+    name: str
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raises the error that this value is not what was expected."""
+        value = shorten(self.value)
+        raise FormatError(f"{self.name}: {self.path or 'top level'} is {value}, expected {expected}")
+
+    def _child(self, key: str, value: Any) -> Field:
+        return Field(value, f"{self.path}.{key}" if self.path else key, self.name)
+
+    def object(self) -> dict[str, Any]:
+        """The value as an object."""
+        return self.value if isinstance(self.value, dict) else self.fail("an object")
+
+    def get(self, key: str) -> Field:
+        """A field that must be there."""
+        members = self.object()
+        if key not in members:
+            raise FormatError(f"{self.name}: {self._child(key, None).path} is missing")
+        return self._child(key, members[key])
+
+    def optional(self, key: str) -> Field | None:
+        """A field that may be absent."""
+        return self.get(key) if key in self.object() else None
+
+    def items(self) -> Iterator[tuple[str, Field]]:
+        """All fields of an object."""
+        return ((key, self._child(key, value)) for key, value in self.object().items())
+
+    def elements(self, count: int | None = None) -> list[Field]:
+        """Elements of an array, of ``count`` elements if that is given."""
+        if not isinstance(self.value, list) or count not in (None, len(self.value)):
+            self.fail("an array" if count is None else f"an array of {count}")
+        elements = enumerate(self.value)
+        return [Field(value, f"{self.path}[{i}]", self.name) for i, value in elements]
+
+    def integer(self, low: int, high: int) -> int:
+        """The value as an integer in [low, high]; true and 1.0 are none."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            self.fail(f"an integer of {low} to {high}")
+        return value
+
+    def identifier(self) -> int:
+        """The value as an id."""
+        return self.integer(-MAX_ID, MAX_ID)
+
+    def number(self, limit: float) -> float:
+        """The value as a finite number of at most ``limit`` in size."""
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.fail("a number")
+        if not (math.isfinite(value) and abs(value) <= limit):
+            self.fail(f"a number of at most {limit:g} in size")
+        return float(value)
+
+    def boolean(self) -> bool:
+        """The value as true or false."""
+        return self.value if isinstance(self.value, bool) else self.fail("true or false")
+
+    def string(self) -> str:
+        """The value as a string."""
+        return self.value if isinstance(self.value, str) else self.fail("a string")
