@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decorator that makes a launch description a fixture."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from launch_pytest.system import LaunchedSystem
+
+
+def fixture(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Makes a function that returns a LaunchDescription a fixture that launches it.
+
+    The description holds one `actions.ReadyToTest`; the fixture waits for it. Tests name the
+    fixture in their mark: ``@pytest.mark.launch(fixture=my_description)``. All processes are ended
+    when the fixture ends.
+
+    Args:
+        function: Returns a LaunchDescription, or a pair of it and anything.
+        **options: Passed on to pytest.fixture (``scope``, ``name``, ``autouse`` ...).
+    """
+    if function is None:
+        return functools.partial(fixture, **options)
+
+    @functools.wraps(function)
+    def launched(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if inspect.isgenerator(result):
+            result = next(result)
+        description = result[0] if isinstance(result, tuple) else result
+        system = LaunchedSystem(description)
+        try:
+            system.start()
+            yield system
+        finally:
+            system.stop()
+
+    return pytest.fixture(**options)(launched)

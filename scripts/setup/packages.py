@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python packages in .venv, from the lock files in requirements/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common import (
+    PYTHON,
+    REQUIREMENTS,
+    ROOT,
+    STAMPS,
+    digest,
+    doing,
+    is_done,
+    run,
+    say,
+    was_interrupted,
+)
+
+LOCKS = ("core", "dev", "ros")
+EXTRA_PREFIX = "extra-"
+EDITABLE_CORE = ROOT / "bricksim_core"
+EDITABLE_ROS_RUNTIME = ROOT / "scripts" / "ros_runtime"
+BUILD_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+
+
+def available_extras() -> list[str]:
+    """Names of the optional parts that have a lock file."""
+    files = sorted(REQUIREMENTS.glob(f"{EXTRA_PREFIX}*.txt"))
+    return [file.stem.removeprefix(EXTRA_PREFIX) for file in files]
+
+
+def _pip(*words: str | Path) -> list[str | Path]:
+    return [PYTHON, "-m", "pip", "--disable-pip-version-check", *words]
+
+
+def _install_locked(step: str, locks: list[Path]) -> bool:
+    key = digest(locks)
+    if is_done(step, key):
+        return False
+    say(f"installing Python packages: {', '.join(lock.stem for lock in locks)}")
+    # A package that was being installed when the power went may look whole: install all anew.
+    again = ["--force-reinstall"] if was_interrupted(step) else []
+    files = [word for lock in locks for word in ("--requirement", lock)]
+    with doing(step, key):
+        run(_pip("install", "--no-deps", "--require-hashes", *again, *files), f"pip-{step}")
+    return True
+
+
+def _install_editable(project: Path) -> bool:
+    step = f"editable-{project.name}"
+    key = digest(project / name for name in BUILD_FILES if (project / name).exists())
+    if is_done(step, key):
+        return False
+    with doing(step, key):
+        run(
+            _pip("install", "--no-deps", "--no-build-isolation", "--editable", project),
+            f"pip-{step}",
+        )
+    return True
+
+
+def ensure(extras: list[str], ros_source: str | None) -> bool:
+    """Installs all packages that are not there yet in the locked versions.
+
+    Args:
+        extras: Optional parts to install; those installed before are kept up to date.
+        ros_source: Where ROS 2 comes from, None for none.
+
+    Returns:
+        True if something was installed.
+    """
+    changed = _install_locked("packages", [REQUIREMENTS / f"{name}.txt" for name in LOCKS])
+    for name in available_extras():
+        step = f"{EXTRA_PREFIX}{name}"
+        if name in extras or (STAMPS / step).exists() or was_interrupted(step):
+            changed |= _install_locked(step, [REQUIREMENTS / f"{step}.txt"])
+    changed |= _install_editable(EDITABLE_CORE)
+    if ros_source == "private":
+        changed |= _install_editable(EDITABLE_ROS_RUNTIME)
+    return changed
