@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the simulator's plain data to ROS messages."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from bricksim_core.assembly.types import Candidate
+from bricksim_core.events import ConnectionEvent, StepResult
+from bricksim_core.parts import Part
+from bricksim_core.spatial import Array, position_of, quaternion_of
+from bricksim_core.topology import BrickTopologyGraph, Connection
+from bricksim_msgs import msg
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Pose, Quaternion, Transform, Vector3
+from std_msgs.msg import Header
+
+
+def time_message(seconds: float) -> Time:
+    """builtin_interfaces/Time of a simulation time [s]."""
+    nanoseconds = round(seconds * 1e9)
+    return Time(sec=nanoseconds // 1_000_000_000, nanosec=nanoseconds % 1_000_000_000)
+
+
+def header(stamp: Time, frame_id: str) -> Header:
+    """std_msgs/Header."""
+    return Header(stamp=stamp, frame_id=frame_id)
+
+
+def floats(values: Array) -> array:
+    """A float64[] field, row after row, without a Python loop."""
+    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def integers(values: np.ndarray) -> array:
+    """An int64[] field, without a Python loop."""
+    return array("q", np.ascontiguousarray(values, dtype=np.int64).tobytes())
+
+
+def pose_message(pose: Array) -> Pose:
+    """geometry_msgs/Pose of a (4, 4) transform [m]."""
+    message = Pose()
+    set_position(message.position, position_of(pose))
+    set_quaternion(message.orientation, quaternion_of(pose))
+    return message
+
+
+def transform_message(pose: Array) -> Transform:
+    """geometry_msgs/Transform of a (4, 4) transform [m]."""
+    message = Transform()
+    set_position(message.translation, position_of(pose))
+    set_quaternion(message.rotation, quaternion_of(pose))
+    return message
+
+
+def set_position(target: Vector3, position: Array) -> None:
+    """Writes (3,) into a Vector3 or Point."""
+    target.x, target.y, target.z = position.tolist()
+
+
+def set_quaternion(target: Quaternion, quaternion: Array) -> None:
+    """Writes (4,) xyzw into a Quaternion."""
+    target.x, target.y, target.z, target.w = quaternion.tolist()
+
+
+def vector_message(vector: Array) -> Vector3:
+    """geometry_msgs/Vector3 of (3,)."""
+    message = Vector3()
+    set_position(message, vector)
+    return message
+
+
+def part_message(part: Part, fixed: bool) -> msg.BrickPart:
+    """bricksim_msgs/BrickPart."""
+    shape = part.shape
+    return msg.BrickPart(
+        id=part.id,
+        length=shape.length,
+        width=shape.width,
+        height=shape.height,
+        has_studs=shape.has_studs,
+        color=part.color,
+        mass=shape.mass,
+        fixed=fixed,
+    )
+
+
+def connection_message(connection: Connection) -> msg.Connection:
+    """bricksim_msgs/Connection."""
+    return msg.Connection(
+        id=connection.id,
+        stud_part=connection.stud_part,
+        stud_interface=connection.stud_interface,
+        hole_part=connection.hole_part,
+        hole_interface=connection.hole_interface,
+        offset=connection.offset,
+        yaw=connection.yaw,
+    )
+
+
+def topology_message(
+    graph: BrickTopologyGraph,
+    world_T_part: Mapping[int, Array],
+    fixed: Iterable[int],
+    next_event: int,
+    head: Header,
+) -> msg.BrickTopology:
+    """bricksim_msgs/BrickTopology of the whole scene.
+
+    Args:
+        graph: Parts and connections.
+        world_T_part: (4, 4) poses [m] by part id; at least of the least part of each component.
+        fixed: Ids of parts that the world holds.
+        next_event: Sequence number of the first event that the graph does not contain.
+        head: Stamp and frame.
+    """
+    fixed = set(fixed)
+    components = []
+    for component_id in graph.component_ids:
+        root = graph.component_parts(component_id)[0]
+        components.append(
+            msg.BrickComponent(
+                id=component_id, root_part=root, root_pose=pose_message(world_T_part[root])
+            )
+        )
+    connections = sorted(graph.connections.values(), key=lambda c: c.id)
+    return msg.BrickTopology(
+        header=head,
+        next_event=next_event,
+        parts=[part_message(part, part.id in fixed) for part in graph.parts()],
+        connections=[connection_message(c) for c in connections],
+        components=components,
+    )
+
+
+def event_message(event: ConnectionEvent, head: Header) -> msg.ConnectionEvent:
+    """bricksim_msgs/ConnectionEvent."""
+    return msg.ConnectionEvent(
+        header=head,
+        sequence=event.sequence,
+        kind=str(event.kind),
+        cause=str(event.cause),
+        connection=connection_message(event.connection),
+        utilization=event.utilization,
+        force=event.force,
+        pose=pose_message(event.world_T_connection),
+    )
+
+
+def utilization_message(result: StepResult, head: Header) -> msg.ConnectionUtilizationArray:
+    """bricksim_msgs/ConnectionUtilizationArray."""
+    return msg.ConnectionUtilizationArray(
+        header=head,
+        connection_ids=integers(result.connection_ids),
+        utilization=floats(result.utilization),
+    )
+
+
+def states_message(result: StepResult, head: Header) -> msg.BrickStateArray:
+    """bricksim_msgs/BrickStateArray."""
+    return msg.BrickStateArray(
+        header=head,
+        part_ids=integers(result.part_ids),
+        component_ids=integers(result.component_of),
+        positions=floats(position_of(result.world_T_part)),
+        orientations=floats(quaternion_of(result.world_T_part)),
+        linear_velocities=floats(result.twist[:, :3]),
+        angular_velocities=floats(result.twist[:, 3:]),
+    )
+
+
+def candidate_message(candidate: Candidate) -> msg.AssemblyCandidate:
+    """bricksim_msgs/AssemblyCandidate."""
+    return msg.AssemblyCandidate(
+        stud_part=candidate.stud_part,
+        hole_part=candidate.hole_part,
+        offset=candidate.offset,
+        yaw=candidate.yaw,
+        height_error=candidate.height_error,
+        tilt=candidate.tilt,
+        yaw_error=candidate.yaw_error,
+        position_error=candidate.position_error,
+        force=candidate.force,
+        accepted=candidate.accepted,
+        reason=candidate.reason,
+    )
+
+
+def candidates_message(
+    candidates: Iterable[Candidate], head: Header
+) -> msg.AssemblyCandidateArray:
+    """bricksim_msgs/AssemblyCandidateArray."""
+    return msg.AssemblyCandidateArray(
+        header=head, candidates=[candidate_message(c) for c in candidates]
+    )
+
+
+def checked_pose(pose: Pose, *, zero_is_identity: bool = False) -> Array:
+    """(4, 4) transform of a pose that came from outside.
+
+    Raises:
+        ValueError: A number is not finite or the quaternion is not of unit length (within 1 %).
+    """
+    from bricksim_core.episodes.messages import pose_from_message
+
+    p, q = pose.position, pose.orientation
+    numbers = (p.x, p.y, p.z, q.x, q.y, q.z, q.w)
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"pose is {numbers}, expected finite numbers")
+    norm = math.sqrt(q.x**2 + q.y**2 + q.z**2 + q.w**2)
+    if zero_is_identity and norm == 0.0:
+        q.w = 1.0
+    elif abs(norm - 1.0) > 0.01:
+        raise ValueError(
+            f"quaternion is {(q.x, q.y, q.z, q.w)} of length {norm:.4g}, expected length 1"
+        )
+    return pose_from_message(pose)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RViz markers of bricks and connections: what has to be sent when something changed.
+
+Each brick is one mesh marker locked to its TF frame, so it is sent once and follows the brick.
+Connections are spheres locked to their lower brick; they are sent again only when their colour
+changes visibly. Namespaces and ids are stable, lifetimes are 0, what vanishes is deleted by id.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from bricksim_core.episodes.messages import connection_from_message, shape_from_message
+from bricksim_core.parts import BrickShape
+from bricksim_core.parts.mesh import brick_mesh
+from bricksim_core.spatial import Array
+from bricksim_core.topology import Connection
+from bricksim_core.topology.frames import stud_T_connection
+from bricksim_msgs import msg
+from geometry_msgs.msg import Vector3
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MeshFile
+
+from bricksim_ros import conversions
+
+BRICKS, CONNECTIONS, BROKEN, LABELS = "bricks", "connections", "broken", "labels"
+COLOR_LEVELS = 20
+"""Steps of the colour scale: a change below one step is not sent."""
+SPHERE_DIAMETER = 0.004
+"""Of a connection's sphere [m]."""
+FLASH_TIME = 2.0
+"""How long a broken connection flashes [s, simulated]."""
+FLASH_PERIOD = 0.25
+"""Time between its changes of colour [s, simulated]."""
+_UNKNOWN_LEVEL = -1
+
+
+@dataclass(frozen=True)
+class MarkerOptions:
+    """What to draw.
+
+    Attributes:
+        frame_prefix: Put in front of brick frames.
+        connections: Draw connections.
+        labels: Write part ids and utilizations.
+        brick_alpha: Opacity of bricks (1 = solid), so that connections inside can be seen.
+    """
+
+    frame_prefix: str = ""
+    connections: bool = True
+    labels: bool = False
+    brick_alpha: float = 1.0
+
+
+@dataclass
+class _Shown:
+    """A marker that has been sent, with what its looks depend on."""
+
+    marker: Marker
+    looks: tuple
+
+
+class MarkerBuilder:
+    """Keeps what RViz shows and tells what has to be sent to change it."""
+
+    def __init__(self, options: MarkerOptions) -> None:
+        self.options = options
+        self._shown: dict[tuple[str, int], _Shown] = {}
+        self._parts: dict[int, msg.BrickPart] = {}
+        self._connections: dict[int, Connection] = {}
+        self._utilization: dict[int, float] = {}
+        self._flashing: dict[int, tuple[float, msg.ConnectionEvent]] = {}
+
+    def all_markers(self) -> list[Marker]:
+        """Everything that is shown, for a viewer that has just come."""
+        return [shown.marker for shown in self._shown.values()]
+
+    def set_topology(self, topology: msg.BrickTopology) -> list[Marker]:
+        """Markers to send for a new topology."""
+        self._parts = {p.id: p for p in topology.parts}
+        self._connections = {c.id: connection_from_message(c) for c in topology.connections}
+        for gone in set(self._utilization) - set(self._connections):
+            del self._utilization[gone]
+        return self._update(topology.header)
+
+    def set_utilization(self, utilization: msg.ConnectionUtilizationArray) -> list[Marker]:
+        """Markers to send for new utilizations."""
+        pairs = zip(utilization.connection_ids, utilization.utilization, strict=True)
+        self._utilization = dict(pairs)
+        return self._update(utilization.header)
+
+    def set_options(self, options: MarkerOptions, head: Header) -> list[Marker]:
+        """Markers to send for other options."""
+        self.options = options
+        return self._update(head)
+
+    def add_event(self, event: msg.ConnectionEvent) -> list[Marker]:
+        """Markers to send for an event: what broke of overload flashes."""
+        if event.kind != event.BROKEN or event.cause != event.OVERLOAD:
+            return []
+        stamp = event.header.stamp
+        self._flashing[event.connection.id] = (stamp.sec + 1e-9 * stamp.nanosec, event)
+        return self.advance(stamp.sec + 1e-9 * stamp.nanosec)
+
+    def advance(self, now: float) -> list[Marker]:
+        """Markers to send as simulation time [s] goes on: flashes change and end."""
+        sent = []
+        for connection_id, (start, event) in list(self._flashing.items()):
+            if not 0.0 <= now - start < FLASH_TIME:
+                del self._flashing[connection_id]
+                sent += self._remove((BROKEN, _marker_id(connection_id)))
+                continue
+            bright = int((now - start) / FLASH_PERIOD) % 2 == 0
+            sent += self._show(self._broken_marker(connection_id, event, bright), (bright,))
+        return sent
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _update(self, head: Header) -> list[Marker]:
+        sent: list[Marker] = []
+        wanted: set[tuple[str, int]] = set()
+        for part in self._parts.values():
+            wanted.add((BRICKS, _marker_id(part.id)))
+            looks = (*part.color, self.options.brick_alpha, *_dimensions(part))
+            sent += self._show_if_new(BRICKS, part.id, looks, self._brick_marker, part, head)
+            if self.options.labels:
+                wanted.add((LABELS, _marker_id(part.id)))
+                sent += self._show_if_new(LABELS, part.id, (), self._label_marker, part, head)
+        if self.options.connections:
+            for connection in self._connections.values():
+                if connection.stud_part not in self._parts:
+                    continue
+                wanted.add((CONNECTIONS, _marker_id(connection.id)))
+                level = color_level(self._utilization.get(connection.id, math.nan))
+                sent += self._show_if_new(
+                    CONNECTIONS, connection.id, (level,), self._connection_marker, connection, head
+                )
+        stale = [key for key in self._shown if key[0] != BROKEN and key not in wanted]
+        return [*sent, *(m for key in stale for m in self._remove(key))]
+
+    def _show_if_new(self, namespace, item_id, looks, build, item, head) -> list[Marker]:
+        shown = self._shown.get((namespace, _marker_id(item_id)))
+        if shown is not None and shown.looks == looks:
+            return []
+        return self._show(build(item, head), looks)
+
+    def _show(self, marker: Marker, looks: tuple) -> list[Marker]:
+        key = (marker.ns, marker.id)
+        shown = self._shown.get(key)
+        if shown is not None and shown.looks == looks:
+            return []
+        self._shown[key] = _Shown(marker, looks)
+        return [marker]
+
+    def _remove(self, key: tuple[str, int]) -> list[Marker]:
+        shown = self._shown.pop(key, None)
+        if shown is None:
+            return []
+        return [
+            Marker(header=shown.marker.header, ns=key[0], id=key[1], action=Marker.DELETE)
+        ]
+
+    def _locked(self, namespace: str, item_id: int, part_id: int, head: Header) -> Marker:
+        marker = Marker(ns=namespace, id=_marker_id(item_id), action=Marker.ADD, frame_locked=True)
+        marker.header = Header(
+            stamp=head.stamp, frame_id=f"{self.options.frame_prefix}brick_{part_id}"
+        )
+        marker.pose.orientation.w = 1.0
+        return marker
+
+    def _brick_marker(self, part: msg.BrickPart, head: Header) -> Marker:
+        shape = shape_from_message(part)
+        marker = self._locked(BRICKS, part.id, part.id, head)
+        marker.type = Marker.MESH_RESOURCE
+        name, data = mesh_file(shape)
+        marker.mesh_resource = f"embedded://{name}"
+        marker.mesh_file = MeshFile(filename=name, data=data)
+        marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
+        red, green, blue = (channel / 255.0 for channel in part.color)
+        marker.color = ColorRGBA(r=red, g=green, b=blue, a=self.options.brick_alpha)
+        return marker
+
+    def _label_marker(self, part: msg.BrickPart, head: Header) -> Marker:
+        marker = self._locked(LABELS, part.id, part.id, head)
+        marker.type = Marker.TEXT_VIEW_FACING
+        marker.pose.position.z = shape_from_message(part).size[2] + 0.004
+        marker.scale.z = 0.006
+        marker.color = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
+        marker.text = str(part.id)
+        return marker
+
+    def _connection_marker(self, connection: Connection, head: Header) -> Marker:
+        marker = self._locked(CONNECTIONS, connection.id, connection.stud_part, head)
+        stud = shape_from_message(self._parts[connection.stud_part])
+        hole = shape_from_message(self._parts[connection.hole_part])
+        frame = stud_T_connection(connection, stud, hole)
+        conversions.set_position(marker.pose.position, frame[:3, 3])
+        _make_sphere(marker)
+        level = color_level(self._utilization.get(connection.id, math.nan))
+        marker.color = level_color(level)
+        return marker
+
+    def _broken_marker(self, connection_id: int, event: msg.ConnectionEvent, bright: bool) -> Marker:
+        marker = Marker(ns=BROKEN, id=_marker_id(connection_id), action=Marker.ADD)
+        marker.header = event.header
+        marker.pose = event.pose
+        _make_sphere(marker, 1.5)
+        green = 1.0 if bright else 0.0
+        marker.color = ColorRGBA(r=1.0, g=green, b=green, a=1.0)
+        return marker
+
+
+def color_level(utilization: float) -> int:
+    """Step of the colour scale for a utilization; above 1 is one step of its own."""
+    if math.isnan(utilization):
+        return _UNKNOWN_LEVEL
+    if utilization > 1.0:
+        return COLOR_LEVELS + 1
+    return round(max(0.0, utilization) * COLOR_LEVELS)
+
+
+def level_color(level: int) -> ColorRGBA:
+    """Grey: unknown; green over yellow to red: 0 to 1; magenta: overloaded."""
+    if level == _UNKNOWN_LEVEL:
+        return ColorRGBA(r=0.5, g=0.5, b=0.5, a=1.0)
+    if level > COLOR_LEVELS:
+        return ColorRGBA(r=1.0, g=0.0, b=1.0, a=1.0)
+    share = level / COLOR_LEVELS
+    return ColorRGBA(r=min(1.0, 2.0 * share), g=min(1.0, 2.0 - 2.0 * share), b=0.0, a=1.0)
+
+
+@lru_cache(maxsize=256)
+def mesh_file(shape: BrickShape) -> tuple[str, bytes]:
+    """Name and binary STL [m] of a part with its studs."""
+    vertices, faces = brick_mesh(shape, segments=12)
+    top = "" if shape.has_studs else "_tile"
+    return f"brick_{shape.length}x{shape.width}x{shape.height}{top}.stl", binary_stl(vertices, faces)
+
+
+def binary_stl(vertices: Array, faces: np.ndarray) -> bytes:
+    """A triangle mesh as binary STL.
+
+    Args:
+        vertices: (V, 3) corners.
+        faces: (F, 3) indices, counter-clockwise from outside.
+    """
+    corners = vertices[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
+    record = np.dtype([("vectors", "<f4", (4, 3)), ("attribute", "<u2")])
+    rows = np.zeros(len(faces), dtype=record)
+    rows["vectors"][:, 0] = normals
+    rows["vectors"][:, 1:] = corners
+    return bytes(80) + len(faces).to_bytes(4, "little") + rows.tobytes()
+
+
+def _make_sphere(marker: Marker, factor: float = 1.0) -> None:
+    marker.type = Marker.SPHERE
+    diameter = SPHERE_DIAMETER * factor
+    marker.scale = Vector3(x=diameter, y=diameter, z=diameter)
+
+
+def _marker_id(item_id: int) -> int:
+    """Marker ids are 32 bit."""
+    return item_id & 0x7FFFFFFF
+
+
+def _dimensions(part: msg.BrickPart) -> tuple:
+    return (part.length, part.width, part.height, part.has_studs)

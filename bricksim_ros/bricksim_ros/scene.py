@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes: which structures and robots a simulation starts with, read from YAML.
+
+    structures:
+      - file: tower.json            # relative to the scene file, or package://, or absolute
+        name: tower                 # unique; default: the file's stem
+        position: [0.3, 0.0, 0.0]   # [m]
+        rpy_deg: [0, 0, 90]         # roll, pitch, yaw [deg]
+        fixed: false                # true: the world holds the root part of each component
+    robots:
+      - name: arm
+        description: fr3.urdf.xacro
+        position: [0.0, 0.0, 0.0]
+        rpy_deg: [0, 0, 0]
+        joint_positions: {fr3_joint1: 0.0}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from bricksim_core.errors import BrickSimError
+from bricksim_core.spatial import Array, transform
+from scipy.spatial.transform import Rotation
+
+
+class SceneError(BrickSimError):
+    """A scene file is wrong; the text names file, entry, value and expectation."""
+
+
+@dataclass(frozen=True, eq=False)
+class StructureEntry:
+    """A structure of a scene."""
+
+    file: Path
+    name: str
+    world_T_structure: Array
+    fixed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RobotEntry:
+    """A robot of a scene."""
+
+    name: str
+    description: Path
+    world_T_base: Array
+    joint_positions: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a simulation starts with."""
+
+    structures: tuple[StructureEntry, ...] = ()
+    robots: tuple[RobotEntry, ...] = ()
+
+
+def resolve_uri(uri: str, base: Path | None = None) -> Path:
+    """Path of a plain path, ``file://`` or ``package://`` address.
+
+    Args:
+        uri: The address.
+        base: Folder that relative paths refer to; None: the working directory.
+
+    Raises:
+        SceneError: The scheme or the package is not known.
+    """
+    if uri.startswith("package://"):
+        package, _, rest = uri.removeprefix("package://").partition("/")
+        try:
+            return Path(get_package_share_directory(package)) / rest
+        except (PackageNotFoundError, ValueError):
+            raise SceneError(f"{uri}: package {package!r} is not installed") from None
+    if "://" in uri and not uri.startswith("file://"):
+        scheme = uri.partition("://")[0]
+        raise SceneError(f"{uri}: scheme {scheme!r}, expected a path, file:// or package://")
+    path = Path(uri.removeprefix("file://")).expanduser()
+    return path if base is None else base / path
+
+
+def read_scene(path: Path) -> Scene:
+    """Reads a scene file.
+
+    Raises:
+        SceneError: The file cannot be read or an entry is not acceptable.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SceneError(f"{path}: {error}") from None
+    check = _Checker(path)
+    check.keys(data or {}, "scene", {"structures", "robots"})
+    structures = [_structure(check, e, i) for i, e in enumerate(check.rows(data, "structures"))]
+    robots = [_robot(check, e, i) for i, e in enumerate(check.rows(data, "robots"))]
+    names = [e.name for e in (*structures, *robots)]
+    for name in names:
+        if names.count(name) > 1:
+            check.fail("name", name, "a name that is used once")
+    return Scene(tuple(structures), tuple(robots))
+
+
+def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
+    where = f"structures[{index}]"
+    check.keys(entry, where, {"file", "name", "position", "rpy_deg", "fixed"})
+    file = resolve_uri(check.text(entry, where, "file"), check.path.parent)
+    name = check.text(entry, where, "name", file.name.split(".")[0])
+    fixed = entry.get("fixed", False)
+    if not isinstance(fixed, bool):
+        check.fail(f"{where}.fixed", fixed, "true or false")
+    return StructureEntry(file, name, check.pose(entry, where), fixed)
+
+
+def _robot(check: _Checker, entry: Any, index: int) -> RobotEntry:
+    where = f"robots[{index}]"
+    check.keys(entry, where, {"name", "description", "position", "rpy_deg", "joint_positions"})
+    description = resolve_uri(check.text(entry, where, "description"), check.path.parent)
+    joints = entry.get("joint_positions") or {}
+    if not isinstance(joints, dict):
+        check.fail(f"{where}.joint_positions", joints, "a mapping of joint names to numbers")
+    positions = {str(k): check.number(v, f"{where}.joint_positions.{k}") for k, v in joints.items()}
+    return RobotEntry(
+        check.text(entry, where, "name"), description, check.pose(entry, where), positions
+    )
+
+
+class _Checker:
+    """Reads entries of one file and says where what is wrong."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def fail(self, where: str, value: object, expected: str) -> None:
+        raise SceneError(f"{self.path}: {where} is {value!r}, expected {expected}")
+
+    def keys(self, entry: Any, where: str, known: set[str]) -> None:
+        if not isinstance(entry, dict):
+            self.fail(where, entry, f"a mapping with {', '.join(sorted(known))}")
+        for key in entry:
+            if key not in known:
+                self.fail(f"{where}.{key}", entry[key], f"one of {', '.join(sorted(known))}")
+
+    def rows(self, data: Any, key: str) -> Sequence[Any]:
+        rows = (data or {}).get(key) or []
+        if not isinstance(rows, list):
+            self.fail(key, rows, "a list")
+        return rows
+
+    def text(self, entry: dict, where: str, key: str, default: str | None = None) -> str:
+        value = entry.get(key, default)
+        if not isinstance(value, str) or not value:
+            self.fail(f"{where}.{key}", value, "a text")
+        return value
+
+    def number(self, value: Any, where: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.fail(where, value, "a number")
+        if not math.isfinite(value):
+            self.fail(where, value, "a finite number")
+        return float(value)
+
+    def pose(self, entry: dict, where: str) -> Array:
+        vectors = []
+        for key in ("position", "rpy_deg"):
+            value = entry.get(key, [0.0, 0.0, 0.0])
+            if not isinstance(value, list) or len(value) != 3:
+                self.fail(f"{where}.{key}", value, "three numbers")
+            vectors.append([self.number(v, f"{where}.{key}[{i}]") for i, v in enumerate(value)])
+        # Fixed axes x, y, z as in URDF (REP 103).
+        rotation = Rotation.from_euler("xyz", vectors[1], degrees=True)
+        return transform(vectors[0], rotation.as_quat())

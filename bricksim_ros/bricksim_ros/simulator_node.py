@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator as a lifecycle node."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import rclpy
+from bricksim_core.engines import create_engine
+from bricksim_core.errors import BrickSimError
+from bricksim_core.events import StepResult
+from bricksim_core.formats import read_structure
+from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.spatial import transform
+from bricksim_msgs import msg
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from bricksim_ros import conversions, parameters
+from bricksim_ros.bricksim_services import BricksimServices
+from bricksim_ros.publishing import LATCHED, Publishing
+from bricksim_ros.robots import robot_spec
+from bricksim_ros.scene import Scene, StructureEntry, read_scene
+from bricksim_ros.simulation_interfaces_server import SimulationInterfacesServer
+from bricksim_ros.world import RunState, World
+
+_SPACING = 0.02
+"""Gap [m] between structures that are put side by side."""
+_MAX_BACKLOG = 0.25
+"""Wall time [s] that the simulation may be late before it gives up catching up."""
+_IDLE = 0.05
+"""Wall time [s] to wait for callbacks while nothing is simulated."""
+
+
+class SimulatorNode(LifecycleNode):
+    """Runs a `Simulator` and offers it to ROS.
+
+    One thread steps the simulation and serves every callback in between, so that nothing is ever
+    changed in the middle of a step.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("simulator")
+        parameters.declare(self)
+        self.world: World | None = None
+        self._publishing: Publishing | None = None
+        self._servers: list[SimulationInterfacesServer | BricksimServices] = []
+        self._active = False
+        self._handles: list = []
+        self._statistics = _Statistics()
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.add_on_set_parameters_callback(self._check_parameters)
+        self.add_post_set_parameters_callback(self._apply_parameters)
+
+    # -- lifecycle ----------------------------------------------------------------------------
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Builds the simulator, puts the scene into it, opens topics and services."""
+        try:
+            self._configure()
+        except BrickSimError as error:
+            self.get_logger().error(str(error))
+            self._clean_up()
+            return TransitionCallbackReturn.FAILURE
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Starts stepping."""
+        self._active = True
+        self._statistics.restart()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stops stepping; the world stays as it is."""
+        self._active = False
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Closes the simulator and takes topics and services away."""
+        self._clean_up()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Closes the simulator."""
+        self._clean_up()
+        return super().on_shutdown(state)
+
+    def _configure(self) -> None:
+        config = SimulatorConfig(
+            model=self._value("model"),
+            seed=self._value("seed"),
+            assembly=parameters.thresholds(self, "assembly"),
+            breakage=parameters.thresholds(self, "breakage"),
+        )
+        simulator = Simulator(create_engine(self._value("engine")), config=config)
+        world = World(simulator, self._after_step)
+        self.world = world
+        scene = self._scene()
+        for entry in scene.structures:
+            structure = read_structure(entry.file)
+            world.spawn(
+                entry.name, structure, entry.world_T_structure, hold=entry.fixed, initial=True
+            )
+        descriptions = []
+        for robot in scene.robots:
+            spec = robot_spec(robot)
+            world.add_robot(spec)
+            descriptions.append(spec.urdf.read_text(encoding="utf-8"))
+        world.state = RunState.PAUSED if self._value("start_paused") else RunState.PLAYING
+        self._publishing = Publishing(self, world)
+        for number, text in enumerate(descriptions):
+            topic = "robot_description" if number == 0 else f"robot_description_{number}"
+            publisher = self.create_publisher(String, topic, LATCHED)
+            publisher.publish(String(data=text))
+            self._handles.append(publisher)
+        self._handles.append(
+            self.create_subscription(
+                JointState, self._value("joint_commands_topic"), self._take_commands, 10
+            )
+        )
+        self._servers = [SimulationInterfacesServer(self, world), BricksimServices(self, world)]
+        self.publish_now()
+
+    def _clean_up(self) -> None:
+        self._active = False
+        for server in self._servers:
+            server.destroy()
+        self._servers = []
+        for handle in self._handles:
+            if handle in list(self.publishers):
+                self.destroy_publisher(handle)
+            else:
+                self.destroy_subscription(handle)
+        self._handles = []
+        if self._publishing is not None:
+            self._publishing.destroy()
+            self._publishing = None
+        if self.world is not None:
+            self.world.simulator.close()
+            self.world = None
+
+    def _scene(self) -> Scene:
+        path = self._value("scene")
+        scene = read_scene(Path(path)) if path else Scene()
+        entries = list(scene.structures)
+        x = 0.0
+        for text in filter(None, self._value("structures")):
+            file = Path(text)
+            poses = read_structure(file).part_poses().values()
+            low = min((pose[0, 3] for pose in poses), default=0.0)
+            high = max((pose[0, 3] for pose in poses), default=0.0)
+            entries.append(StructureEntry(file, "", transform((x - low, 0.0, 0.0)), False))
+            x += high - low + 10 * _SPACING
+        return Scene(tuple(entries), scene.robots)
+
+    def _value(self, name: str):
+        return self.get_parameter(name).value
+
+    # -- running ------------------------------------------------------------------------------
+
+    def run(self, executor: SingleThreadedExecutor) -> None:
+        """Steps and serves until the context ends or the simulation quits."""
+        due = time.perf_counter()
+        while self.context.ok():
+            world = self.world
+            if world is not None and world.state == RunState.QUITTING:
+                return
+            if world is None or not self._active or not self._wants_step(world):
+                executor.spin_once(timeout_sec=_IDLE)
+                self._report(world)
+                due = time.perf_counter()
+                continue
+            factor = self._value("real_time_factor")
+            now = time.perf_counter()
+            if factor > 0.0 and now < due:
+                executor.spin_once(timeout_sec=due - now)
+                continue
+            world.step()
+            for server in self._servers:
+                server.after_step()
+            self._report(world)
+            frame = world.simulator.frame_time
+            due = due + frame / factor if factor > 0.0 else now
+            if factor > 0.0 and now - due > _MAX_BACKLOG:
+                due = now
+            elif factor > 0.0 and time.perf_counter() > due:
+                self._statistics.overruns += 1
+            executor.spin_once(timeout_sec=0.0)
+
+    def _wants_step(self, world: World) -> bool:
+        return world.state == RunState.PLAYING or any(s.wants_step() for s in self._servers)
+
+    def publish_now(self) -> None:
+        """Publishes the present state without stepping: after changes while paused."""
+        if self.world is not None and self._publishing is not None:
+            result = self.world.simulator.result()
+            self._publishing.publish_step(result, self._statistics.message(result))
+
+    def _after_step(self, result: StepResult) -> None:
+        self._statistics.count(result)
+        for note in result.solver_notes:
+            self.get_logger().warning(
+                f"component {note.component}: solver {note.status}: {note.message}",
+                throttle_duration_sec=1.0,
+            )
+        if self._publishing is not None:
+            self._publishing.publish_step(result, self._statistics.message(result))
+
+    def _report(self, world: World | None) -> None:
+        if world is None or not self._statistics.report_due():
+            return
+        status = DiagnosticStatus(name=f"{self.get_fully_qualified_name()}: simulation")
+        status.hardware_id = self._value("engine")
+        numbers = self._statistics
+        status.level, status.message = numbers.health(world.state, self._value("real_time_factor"))
+        values = {
+            "run_state": world.state.name.lower(),
+            "real_time_factor": f"{numbers.real_time_factor:.3f}",
+            "step_time_ms": f"{1e3 * numbers.step_time:.3f}",
+            "overruns": numbers.overruns,
+            "solver_fallbacks": numbers.fallbacks,
+            "solver_failures": numbers.failures,
+            "parts": len(world.simulator.graph),
+            "connections": len(world.simulator.graph.connections),
+        }
+        status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = conversions.time_message(world.time)
+        self._diagnostics.publish(array)
+
+    # -- callbacks ----------------------------------------------------------------------------
+
+    def _take_commands(self, command: JointState) -> None:
+        if self.world is None:
+            return
+        if len(command.position) != len(command.name):
+            self.get_logger().error(
+                f"joint command names {len(command.name)} joints and gives"
+                f" {len(command.position)} positions: ignored",
+                throttle_duration_sec=1.0,
+            )
+            return
+        targets = dict(zip(command.name, command.position, strict=True))
+        engine = self.world.simulator.engine
+        known: set[str] = set()
+        for robot in self.world.robots:
+            own = {n: t for n, t in targets.items() if n in engine.joint_state(robot).names}
+            known |= set(own)
+            try:
+                engine.set_joint_targets(robot, own)
+            except BrickSimError as error:
+                self.get_logger().error(str(error), throttle_duration_sec=1.0)
+        if unknown := sorted(set(targets) - known):
+            self.get_logger().error(
+                f"joint command: no robot has joints {', '.join(unknown)}",
+                throttle_duration_sec=1.0,
+            )
+
+    def _check_parameters(self, changes: Sequence[Parameter]) -> SetParametersResult:
+        if self.world is None:
+            return SetParametersResult(successful=True)
+        try:
+            for group in {parameters.threshold_group(p.name) for p in changes} - {None}:
+                parameters.thresholds(self, str(group), changes)
+        except (BrickSimError, TypeError, ValueError) as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def _apply_parameters(self, changes: Sequence[Parameter]) -> None:
+        if self.world is None:
+            return
+        for group in {parameters.threshold_group(p.name) for p in changes} - {None}:
+            self.world.simulator.set_thresholds(
+                **{str(group): parameters.thresholds(self, str(group))}
+            )
+        if self._publishing is not None:
+            self._publishing.states_rate.hertz = self._value("states_rate")
+            self._publishing.utilization_rate.hertz = self._value("utilization_rate")
+            self._publishing.tf_rate.hertz = self._value("tf_rate")
+
+
+class _Statistics:
+    """Counts what the simulation costs and how its solvers do."""
+
+    def __init__(self) -> None:
+        self.overruns = 0
+        self.fallbacks = 0
+        self.failures = 0
+        self.step_time = 0.0
+        self.real_time_factor = 0.0
+        self._window: deque[tuple[float, float]] = deque()
+        self._last_report = 0.0
+
+    def restart(self) -> None:
+        """Forgets the measuring window: the simulation stood still."""
+        self._window.clear()
+
+    def count(self, result: StepResult) -> None:
+        self.step_time = result.timings.total
+        self.fallbacks += sum(note.status == "fallback" for note in result.solver_notes)
+        self.failures += sum(note.status == "failed" for note in result.solver_notes)
+        now = time.perf_counter()
+        self._window.append((now, result.time))
+        while now - self._window[0][0] > 1.0:
+            self._window.popleft()
+        wall = now - self._window[0][0]
+        if wall > 0.0:
+            self.real_time_factor = max(0.0, result.time - self._window[0][1]) / wall
+
+    def report_due(self) -> bool:
+        now = time.perf_counter()
+        if now - self._last_report < 1.0:
+            return False
+        self._last_report = now
+        return True
+
+    def health(self, state: RunState, wanted_factor: float) -> tuple[bytes, str]:
+        if self.failures:
+            return DiagnosticStatus.ERROR, f"{self.failures} solves failed"
+        slow = 0.0 < self.real_time_factor < 0.9 * wanted_factor
+        if state == RunState.PLAYING and slow:
+            return DiagnosticStatus.WARN, f"real-time factor {self.real_time_factor:.2f}"
+        if self.fallbacks:
+            return DiagnosticStatus.WARN, f"{self.fallbacks} solves needed the robust solver"
+        return DiagnosticStatus.OK, "running" if state == RunState.PLAYING else state.name.lower()
+
+    def message(self, result: StepResult) -> msg.StepStatistics:
+        timings = result.timings
+        return msg.StepStatistics(
+            step=result.step,
+            parts=len(result.part_ids),
+            components=len(set(result.component_of.tolist())),
+            connections=len(result.connection_ids),
+            engine_time=timings.engine,
+            assembly_time=timings.assembly,
+            mechanics_time=timings.mechanics,
+            topology_time=timings.topology,
+            total_time=timings.total,
+            real_time_factor=self.real_time_factor,
+            overruns=self.overruns,
+            solver_fallbacks=self.fallbacks,
+            solver_failures=self.failures,
+            solver_notes=[
+                f"component {n.component}: {n.status}: {n.message}" for n in result.solver_notes
+            ],
+        )
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point of ``ros2 run bricksim_ros simulator``."""
+    rclpy.init(args=args)
+    node = SimulatorNode()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    code = 0
+    try:
+        if node.get_parameter("autostart").value:
+            configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+            code = 0 if configured else 2
+            if configured:
+                node.trigger_activate()
+        if code == 0:
+            node.run(executor)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        node.close()
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Package of the ROS 2 nodes. Launch files, robots and configuration are shared at the root."""
+
+from glob import glob
+
+from setuptools import find_packages, setup
+
+PACKAGE = "bricksim_ros"
+
+setup(
+    name=PACKAGE,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
+        (f"share/{PACKAGE}", ["package.xml"]),
+        (f"share/{PACKAGE}/launch", glob("../launch/*.launch.py")),
+        (f"share/{PACKAGE}/config", [f for f in glob("../config/*.*")]),
+        (f"share/{PACKAGE}/config/scenes", glob("../config/scenes/*")),
+        (f"share/{PACKAGE}/urdf", glob("../urdf/*.*")),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=True,
+    maintainer="BrickSim maintainers",
+    maintainer_email="maintainers@bricksim.org",
+    description="ROS 2 nodes of BrickSim: the simulator, RViz markers and the episode recorder.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "simulator = bricksim_ros.simulator_node:main",
+            "markers = bricksim_ros.markers_node:main",
+            "recorder = bricksim_ros.recorder_node:main",
+        ],
+    },
+)
