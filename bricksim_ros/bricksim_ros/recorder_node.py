@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder node: one assembly episode, one bag."""
+
+from __future__ import annotations
+
+import queue
+import struct
+import sys
+import threading
+import time
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import rclpy
+from bricksim_core.episodes.messages import structure_from_topology
+from bricksim_core.errors import BrickSimError
+from bricksim_core.formats import Format, format_structure
+from bricksim_msgs import msg, srv
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from rclpy.parameter_client import AsyncParameterClient
+from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
+from rclpy.serialization import deserialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from tf2_msgs.msg import TFMessage
+
+from bricksim_ros.episode_writer import Channel, EpisodeWriter
+from bricksim_ros.message_definitions import full_definition
+
+CLOCK = "/clock"
+TOPOLOGY = "bricksim/topology"
+LATCHED_TOPICS = (TOPOLOGY, "robot_description", "robot_description_1", "/tf_static")
+TOPICS: dict[str, type] = {
+    CLOCK: Clock,
+    TOPOLOGY: msg.BrickTopology,
+    "bricksim/connection_events": msg.ConnectionEvent,
+    "bricksim/connection_utilization": msg.ConnectionUtilizationArray,
+    "bricksim/brick_states": msg.BrickStateArray,
+    "bricksim/statistics": msg.StepStatistics,
+    "joint_states": JointState,
+    "joint_commands": JointState,
+    "robot_description": String,
+    "robot_description_1": String,
+    "/tf": TFMessage,
+    "/tf_static": TFMessage,
+}
+"""What an episode consists of; names without a slash move with the node's namespace."""
+
+_INFINITE = {"sec": 9223372036, "nsec": 854775807}
+_STAMP_OFFSET = {String: None, TFMessage: 8}
+"""Where the first stamp lies in the CDR of a type; 4 (right after the header) if not listed."""
+
+
+class RecorderNode(Node):
+    """Subscribes raw and hands over to a writing thread, so nothing waits for the disk."""
+
+    def __init__(self) -> None:
+        super().__init__("recorder")
+        self._declare()
+        self._queue: queue.Queue = queue.Queue(self.get_parameter("queue_size").value)
+        self._lock = threading.Lock()
+        self._writer: EpisodeWriter | None = None
+        self._wanted: tuple[Path, str, dict[str, str]] | None = None
+        self._now: int | None = None
+        self._latched: dict[str, bytes] = {}
+        self._dropped = 0
+        self._episode = 0
+        self._names = {topic: self.resolve_topic_name(topic) for topic in TOPICS}
+        for topic, kind in TOPICS.items():
+            self._subscribe(topic, kind)
+        self.create_service(srv.StartRecording, "bricksim/start_recording", self._start_service)
+        self.create_service(srv.StopRecording, "bricksim/stop_recording", self._stop_service)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.create_timer(1.0, self._report)
+        self._simulator = AsyncParameterClient(self, self.get_parameter("simulator").value)
+        self._thread = threading.Thread(target=self._write_loop, name="bag writer", daemon=True)
+        self._thread.start()
+        if self.get_parameter("autostart").value:
+            self._begin("", "", {})
+
+    def _declare(self) -> None:
+        def describe(text: str) -> ParameterDescriptor:
+            return ParameterDescriptor(description=text, read_only=True)
+
+        self.declare_parameter("output", "episodes", describe("Folder for bags without a path"))
+        self.declare_parameter("path", "", describe("Bag to write when recording at start"))
+        self.declare_parameter("autostart", False, describe("Record from the start"))
+        self.declare_parameter("simulator", "simulator", describe("Name of the simulator node"))
+        number = describe("Messages that may wait for the disk")
+        number.integer_range = [IntegerRange(from_value=10, to_value=10_000_000)]
+        self.declare_parameter("queue_size", 20_000, number)
+        size = describe("Size of a file at which the next one begins [bytes]; 0: never")
+        size.integer_range = [IntegerRange(from_value=0, to_value=2**40)]
+        self.declare_parameter("split_bytes", 2**30, size)
+
+    # -- subscriptions --------------------------------------------------------------------------
+
+    def _subscribe(self, topic: str, kind: type) -> None:
+        latched = topic in LATCHED_TOPICS
+        qos = QoSProfile(
+            depth=100 if latched else 2000,
+            reliability=QoSReliabilityPolicy.RELIABLE,
+            durability=(
+                QoSDurabilityPolicy.TRANSIENT_LOCAL if latched else QoSDurabilityPolicy.VOLATILE
+            ),
+        )
+        if topic == "joint_commands":
+            qos.reliability = QoSReliabilityPolicy.BEST_EFFORT  # takes commands of any publisher
+        offset = _STAMP_OFFSET.get(kind, 4)
+
+        def take(data: bytes) -> None:
+            self._take(topic, data, offset)
+
+        self.create_subscription(kind, topic, take, qos, raw=True)
+
+    def _take(self, topic: str, data: bytes, offset: int | None) -> None:
+        if topic in LATCHED_TOPICS:
+            self._latched[topic] = data
+        stamp = _stamp(data, offset)
+        if topic == CLOCK:
+            assert stamp is not None
+            self._clock(stamp, data)
+            return
+        if self._writer is not None and self._now is not None:
+            time_ns = self._now if not stamp else stamp
+            self._put(topic, data, time_ns)
+
+    def _clock(self, now: int, data: bytes) -> None:
+        back = self._now is not None and now < self._now
+        self._now = now
+        if back and self._writer is not None:
+            self._next_episode()
+        if self._wanted is not None:
+            self._open(now, data)
+        elif self._writer is not None:
+            self._put(CLOCK, data, now)
+
+    def _put(self, topic: str, data: bytes, time_ns: int) -> None:
+        try:
+            self._queue.put_nowait((self._writer, self._names[topic], data, time_ns))
+        except queue.Full:
+            self._dropped += 1
+
+    # -- episodes -------------------------------------------------------------------------------
+
+    def _begin(self, path: str, name: str, metadata: dict[str, str]) -> Path:
+        """The bag is opened at the next clock, so that nothing in it precedes the clock."""
+        chosen = path or self.get_parameter("path").value
+        if chosen:
+            folder = Path(chosen).expanduser()
+        else:
+            stamp = datetime.now().strftime("%Y%m%d_%H%M%S")
+            folder = Path(self.get_parameter("output").value) / f"episode_{stamp}"
+            if folder.exists():
+                folder = folder.with_name(f"{folder.name}_{time.time_ns() % 10**9}")
+        if folder.exists():
+            raise BrickSimError(f"{folder} exists, expected a new folder")
+        if not folder.name:
+            raise BrickSimError(f"{folder} is no name for a bag")
+        self._wanted = (folder, name or folder.name, metadata)
+        self._dropped = 0
+        return folder
+
+    def _open(self, now: int, clock: bytes) -> None:
+        assert self._wanted is not None
+        folder, name, metadata = self._wanted
+        self._wanted = None
+        entries = {"episode": name, "bricksim_version": _version(), **metadata}
+        try:
+            writer = EpisodeWriter(
+                folder,
+                self._channels(),
+                metadata=entries,
+                attachments=self._structure_file(),
+                split_bytes=self.get_parameter("split_bytes").value,
+            )
+        except OSError as error:
+            self.get_logger().error(f"cannot record: {error}")
+            return
+        self._writer = writer
+        self._put(CLOCK, clock, now)
+        for topic, data in self._latched.items():
+            self._put(topic, data, now)
+        self._ask_parameters(writer)
+        self.get_logger().info(f"recording {folder}")
+
+    def _next_episode(self) -> None:
+        """Simulation time went back: the episode is over, the next one gets its own bag."""
+        assert self._writer is not None
+        folder = self._writer.folder
+        self._end()
+        self._episode += 1
+        self._wanted = (folder.with_name(f"{folder.name}_{self._episode}"), folder.name, {})
+
+    def _end(self) -> EpisodeWriter | None:
+        writer, self._writer = self._writer, None
+        self._wanted = None
+        if writer is not None:
+            self._queue.join()
+            with self._lock:
+                writer.close()
+            self.get_logger().info(
+                f"recorded {writer.folder}: {writer.count} messages, {writer.duration:.2f} s"
+                f"{f', {self._dropped} dropped' if self._dropped else ''}"
+            )
+        return writer
+
+    def _channels(self) -> list[Channel]:
+        channels = []
+        for topic, kind in TOPICS.items():
+            package, folder, name = (*kind.__module__.split(".")[:2], kind.__name__)
+            type_name = f"{package}/{folder}/{name}"
+            infos = self.get_publishers_info_by_topic(self._names[topic])
+            latched = topic in LATCHED_TOPICS
+            channels.append(
+                Channel(
+                    topic=self._names[topic],
+                    type=type_name,
+                    definition=full_definition(type_name),
+                    type_hash=str(infos[0].topic_type_hash) if infos else "",
+                    qos=[_qos_entry(i.qos_profile, latched) for i in infos[:1]]
+                    or [_qos_entry(None, latched)],
+                    latched=latched,
+                )
+            )
+        return channels
+
+    def _structure_file(self) -> dict[str, bytes]:
+        data = self._latched.get(TOPOLOGY)
+        if data is None:
+            return {}
+        try:
+            structure = structure_from_topology(deserialize_message(data, msg.BrickTopology))
+            text = format_structure(structure, Format.TOPOLOGY_JSON)
+        except BrickSimError as error:
+            self.get_logger().warning(f"no structure file in the bag: {error}")
+            return {}
+        return {"structure.json": text.encode("utf-8")}
+
+    def _ask_parameters(self, writer: EpisodeWriter) -> None:
+        if not self._simulator.services_are_ready():
+            return
+
+        def listed(future) -> None:
+            names = future.result().result.names
+            self._simulator.get_parameters(names).add_done_callback(
+                lambda f: got(names, f.result().values)
+            )
+
+        def got(names, values) -> None:
+            from rclpy.parameter import parameter_value_to_python
+
+            entries = {
+                f"parameter.{n}": str(parameter_value_to_python(v))
+                for n, v in zip(names, values, strict=True)
+            }
+            with self._lock:
+                if writer is self._writer:
+                    writer.add_metadata(entries)
+
+        self._simulator.list_parameters().add_done_callback(listed)
+
+    # -- services, thread, health -----------------------------------------------------------------
+
+    def _start_service(self, request, response):
+        try:
+            if self._writer is not None or self._wanted is not None:
+                raise BrickSimError("a recording is running")
+            entries = {}
+            for item in request.metadata:
+                key, equals, value = item.partition("=")
+                if not key or not equals:
+                    raise BrickSimError(f"metadata is {item!r}, expected key=value")
+                entries[key] = value
+            response.path = str(self._begin(request.path, request.name, entries))
+            response.success = True
+        except BrickSimError as error:
+            response.message = str(error)
+        return response
+
+    def _stop_service(self, _request, response):
+        writer = self._end()
+        if writer is None:
+            response.message = "nothing is recorded"
+            return response
+        response.success = True
+        response.path = str(writer.folder)
+        response.messages = writer.count
+        response.dropped = self._dropped
+        response.duration = writer.duration
+        return response
+
+    def _write_loop(self) -> None:
+        flushed = time.monotonic()
+        while True:
+            try:
+                item = self._queue.get(timeout=0.5)
+            except queue.Empty:
+                item = None
+            with self._lock:
+                if item is not None:
+                    writer, name, data, time_ns = item
+                    try:
+                        writer.write(name, data, time_ns)
+                    except OSError as error:
+                        self._dropped += 1
+                        self.get_logger().error(
+                            f"cannot write: {error}", throttle_duration_sec=1.0
+                        )
+                    self._queue.task_done()
+                current = self._writer
+                if current is not None and time.monotonic() - flushed > 1.0:
+                    current.flush()
+                    flushed = time.monotonic()
+
+    def _report(self) -> None:
+        recording = self._writer is not None
+        status = DiagnosticStatus(name=f"{self.get_fully_qualified_name()}: recording")
+        status.level = DiagnosticStatus.WARN if self._dropped else DiagnosticStatus.OK
+        status.message = "recording" if recording else "idle"
+        if self._dropped:
+            status.message = f"{self._dropped} messages dropped"
+        status.values = [
+            KeyValue(key="messages", value=str(self._writer.count if self._writer else 0)),
+            KeyValue(key="dropped", value=str(self._dropped)),
+            KeyValue(key="waiting", value=str(self._queue.qsize())),
+        ]
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self._diagnostics.publish(array)
+
+    def close(self) -> None:
+        """Ends a recording that is running."""
+        self._end()
+
+
+def _stamp(data: bytes, offset: int | None) -> int | None:
+    """First stamp [ns] in a serialized message, None if it has none."""
+    if offset is None or len(data) < offset + 8:
+        return None
+    seconds, nanoseconds = struct.unpack_from("<iI", data, offset)
+    return seconds * 1_000_000_000 + nanoseconds
+
+
+def _qos_entry(profile: QoSProfile | None, latched: bool) -> dict:
+    durable = latched
+    reliable = True
+    depth = 1 if latched else 10
+    if profile is not None:
+        durable = profile.durability == QoSDurabilityPolicy.TRANSIENT_LOCAL
+        reliable = profile.reliability == QoSReliabilityPolicy.RELIABLE
+        depth = profile.depth or depth
+    return {
+        "history": "keep_last",
+        "depth": depth,
+        "reliability": "reliable" if reliable else "best_effort",
+        "durability": "transient_local" if durable else "volatile",
+        "deadline": dict(_INFINITE),
+        "lifespan": dict(_INFINITE),
+        "liveliness": "automatic",
+        "liveliness_lease_duration": dict(_INFINITE),
+        "avoid_ros_namespace_conventions": False,
+    }
+
+
+def _version() -> str:
+    try:
+        return version("bricksim_core")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point of ``ros2 run bricksim_ros recorder``."""
+    rclpy.init(args=args)
+    node = RecorderNode()
+    try:
+        rclpy.spin(node)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        node.close()
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
