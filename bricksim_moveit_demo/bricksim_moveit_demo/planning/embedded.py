@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion planning with roboplan: RRT-Connect and shortcutting, numeric IK, Cartesian paths, TOPP-RA."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+from roboplan.cartesian_planning import (
+    CartesianPathPlanner,
+    CartesianPlannerOptions,
+    CartesianSpeedMode,
+)
+from roboplan.core import (
+    Box as PlannerBox,
+)
+from roboplan.core import (
+    CartesianConfiguration,
+    CartesianPath,
+    JointConfiguration,
+    JointPath,
+    JointTrajectory,
+    PathShortcutter,
+    PathShortcuttingOptions,
+    Scene,
+    hasCollisionsAlongPath,
+    loadJointLimitsConfig,
+    loadUrdfSceneDescriptionFromXml,
+)
+from roboplan.rrt import RRT, RRTOptions
+from roboplan.simple_ik import SimpleIk, SimpleIkOptions
+from roboplan.toppra import PathParameterizerTOPPRA, SplineFittingMode, TOPPRAOptions
+
+from bricksim_core.spatial import Array, inverse, transform
+from bricksim_moveit_demo.description import (
+    READY,
+    ArmDescription,
+    franka,
+    robot_srdf,
+    robot_urdf,
+)
+from bricksim_moveit_demo.errors import PlanningError, UnreachableError
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.scene import Box, PlanningScene
+
+_CHECK_STEP = 0.02
+"""Joint distance between collision checks along a motion [rad]: 17 mm at 0.85 m reach."""
+_IK_POSITION = 1e-5
+"""Greatest position error of an IK solution [m]."""
+_IK_ROTATION = 1e-4
+"""Greatest rotation error of an IK solution [rad]."""
+_DISTINCT = 0.2
+"""Solutions closer than this [rad] count as the same."""
+_GRID = 0.01
+"""Time step of planned trajectories [s]."""
+_COLOR = np.array([0.6, 0.6, 0.6, 1.0])
+
+Pair = tuple[str, str]
+
+
+def _pair(a: str, b: str) -> Pair:
+    return (a, b) if a < b else (b, a)
+
+
+class EmbeddedPlanner:
+    """`MotionPlanner` on one roboplan scene that is brought up to date before every request."""
+
+    def __init__(self, arms: Sequence[ArmDescription], options: PlanningOptions) -> None:
+        self._arms = {arm.name: arm for arm in arms}
+        self._options = options
+        self._scene = Scene("bricksim", loadUrdfSceneDescriptionFromXml(robot_urdf(arms)))
+        self._scene.importSrdf(robot_srdf(arms))
+        self._import_accelerations()
+        self._joints = self._scene.getJointNames()
+        self._sizes: dict[str, tuple[float, float, float]] = {}
+        self._placed: dict[str, tuple[str, bytes]] = {}
+        self._ignored: set[Pair] = set()
+        ready = np.zeros(len(self._joints))
+        # Attached boxes are placed in the last joint's frame, which roboplan treats exactly.
+        self._last_T_tool = {
+            name: inverse(self._scene.forwardKinematics(ready, self._last_link(arm)))
+            @ self._scene.forwardKinematics(ready, arm.tool)
+            for name, arm in self._arms.items()
+        }
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    # -- interface --------------------------------------------------------------------------
+
+    def reach(
+        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, count: int = 1
+    ) -> list[Array]:
+        """See `MotionPlanner.reach`."""
+        self._synchronize(scene)
+        return self._reach(scene, arm, world_T_tool, count)
+
+    def plan_to_joints(
+        self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
+    ) -> Trajectory:
+        """See `MotionPlanner.plan_to_joints`."""
+        self._synchronize(scene)
+        return self._plan_to_joints(scene, arm, goals)
+
+    def plan_to_pose(
+        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array
+    ) -> Trajectory:
+        """See `MotionPlanner.plan_to_pose`."""
+        self._synchronize(scene)
+        goals = self._reach(scene, arm, world_T_tool, count=3)
+        return self._plan_to_joints(scene, arm, goals)
+
+    def plan_straight(
+        self,
+        scene: PlanningScene,
+        arm: ArmDescription,
+        poses: Sequence[Array],
+        speed: float | None = None,
+    ) -> Trajectory:
+        """See `MotionPlanner.plan_straight`."""
+        self._synchronize(scene)
+        start = self._full(scene)
+        options = CartesianPlannerOptions(
+            group_name=arm.group,
+            dt=_GRID,
+            speed_mode=CartesianSpeedMode.Bounded,
+            max_linear_speed=speed or self._options.linear_speed,
+            max_angular_speed=self._options.angular_speed,
+            max_position_error=5e-4,
+            max_orientation_error=5e-3,
+            velocity_scale=self._options.velocity_scale,
+            acceleration_scale=self._options.acceleration_scale,
+        )
+        here = self._scene.forwardKinematics(start, arm.tool)
+        frames = [np.asfortranarray(pose) for pose in (here, *poses)]
+        try:
+            planned = CartesianPathPlanner(self._scene, options).plan(
+                CartesianPath(["world"], [arm.tool], [frames]),
+                JointConfiguration(self._joints, start),
+            )
+        except RuntimeError as error:
+            raise PlanningError(f"{arm.name}: no straight motion: {error}") from error
+        trajectory = _trajectory(planned, arm)
+        for i, positions in enumerate(trajectory.positions):
+            q = self._full(scene, arm, positions)
+            if self._scene.hasCollisions(q):
+                share = 100.0 * i / max(len(trajectory.positions) - 1, 1)
+                raise PlanningError(
+                    f"{arm.name}: straight motion collides after {share:.0f} % of its points:"
+                    f" {self._culprit(q)}"
+                )
+        return trajectory
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _reach(
+        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, count: int
+    ) -> list[Array]:
+        here = scene.arm_positions(arm.joints)
+        goal = CartesianConfiguration("world", arm.tool, np.asfortranarray(world_T_tool))
+        found: list[Array] = []
+        blocked: Array | None = None
+        for attempt, seed in enumerate(self._seeds(arm, here, world_T_tool)):
+            solution = self._solve(arm, goal, seed, attempt)
+            if solution is None:
+                continue
+            q = self._full(scene, arm, solution)
+            if self._scene.hasCollisions(q):
+                blocked = q
+            elif all(np.abs(solution - other).max() > _DISTINCT for other in found):
+                found.append(solution)
+                if len(found) == count:
+                    break
+        if found:
+            return sorted(found, key=lambda solution: float(np.linalg.norm(solution - here)))
+        where = "x, y, z = {:.3f}, {:.3f}, {:.3f} m".format(*world_T_tool[:3, 3])
+        if blocked is None:
+            raise UnreachableError(f"{arm.name}: no joint position puts the tool at {where}")
+        raise UnreachableError(
+            f"{arm.name}: every joint position found for {where} is in collision:"
+            f" {self._culprit(blocked)}"
+        )
+
+    def _seeds(self, arm: ArmDescription, here: Array, world_T_tool: Array) -> Iterable[Array]:
+        """Where IK starts from: here, Franka's ready pose turned to the goal, then at random."""
+        base_T_tool = inverse(arm.world_T_base) @ world_T_tool
+        towards = np.array(READY)
+        towards[0] = np.arctan2(base_T_tool[1, 3], base_T_tool[0, 3])
+        low, high = self._scene.getPositionLimitVectors(arm.group)
+        yield here
+        for wrist in (0.0, np.pi / 2, -np.pi / 2, np.pi):
+            turned = towards.copy()
+            turned[6] += wrist
+            yield np.clip(turned, low, high)
+        generator = np.random.default_rng(self._options.seed)
+        for _ in range(4 * self._options.tries):
+            yield generator.uniform(low, high)
+
+    def _solve(
+        self, arm: ArmDescription, goal: CartesianConfiguration, seed: Array, attempt: int
+    ) -> Array | None:
+        # The time limit is far away: a result must not depend on the machine's load.
+        options = SimpleIkOptions(
+            group_name=arm.group,
+            max_iters=150,
+            max_time=60.0,
+            max_restarts=0,
+            step_size=0.5,
+            max_linear_error_norm=_IK_POSITION,
+            max_angular_error_norm=_IK_ROTATION,
+            check_collisions=False,
+        )
+        solver = SimpleIk(self._scene, options)
+        solver.setRngSeed(self._options.seed + attempt)
+        solution = JointConfiguration()
+        joints = list(arm.joints)
+        if not solver.solveIk(goal, JointConfiguration(joints, seed), solution):
+            return None
+        return np.array(solution.positions)
+
+    def _plan_to_joints(
+        self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
+    ) -> Trajectory:
+        start = scene.arm_positions(arm.joints)
+        q_start = self._full(scene)
+        if self._scene.hasCollisions(q_start):
+            raise PlanningError(f"{arm.name}: start is in collision: {self._culprit(q_start)}")
+        failures: list[str] = []
+        for goal in goals:
+            q_goal = self._full(scene, arm, goal)
+            if self._scene.hasCollisions(q_goal):
+                failures.append(f"goal is in collision: {self._culprit(q_goal)}")
+                continue
+            for attempt in range(self._options.tries):
+                try:
+                    path = self._search(arm, start, goal, attempt)
+                    return self._parametrize(arm, path)
+                except RuntimeError as error:
+                    failures.append(str(error))
+        raise PlanningError(f"{arm.name}: no free motion: " + "; ".join(dict.fromkeys(failures)))
+
+    def _search(self, arm: ArmDescription, start: Array, goal: Array, attempt: int) -> JointPath:
+        q_start = self._scene.toFullJointPositions(arm.group, start)
+        q_goal = self._scene.toFullJointPositions(arm.group, goal)
+        if not hasCollisionsAlongPath(self._scene, q_start, q_goal, _CHECK_STEP):
+            path = JointPath()
+            path.joint_names = list(arm.joints)
+            path.positions = [start, goal]
+            return path
+        options = RRTOptions(
+            group_name=arm.group,
+            max_nodes=4000,
+            max_connection_distance=1.0,
+            collision_check_step_size=_CHECK_STEP,
+            rrt_connect=True,
+        )
+        search = RRT(self._scene, options)
+        search.setRngSeed(self._options.seed + 101 * attempt + 1)
+        joints = list(arm.joints)
+        path = search.plan(JointConfiguration(joints, start), JointConfiguration(joints, goal))
+        shortcutting = PathShortcuttingOptions(
+            group_name=arm.group, max_step_size=_CHECK_STEP, max_iters=100, seed=attempt
+        )
+        return PathShortcutter(self._scene, shortcutting).shortcut(path)
+
+    def _parametrize(self, arm: ArmDescription, path: JointPath) -> Trajectory:
+        options = TOPPRAOptions(
+            dt=_GRID,
+            mode=SplineFittingMode.LinearBlend,
+            velocity_scale=self._options.velocity_scale,
+            acceleration_scale=self._options.acceleration_scale,
+        )
+        return _trajectory(
+            PathParameterizerTOPPRA(self._scene, arm.group).generate(path, options), arm
+        )
+
+    def _full(
+        self, scene: PlanningScene, arm: ArmDescription | None = None, positions: Array | None = None
+    ) -> Array:
+        """Positions of all joints: the scene's, with one arm elsewhere."""
+        values = dict(scene.positions)
+        if arm is not None and positions is not None:
+            values.update(zip(arm.joints, positions.tolist(), strict=True))
+        return np.array([values[joint] for joint in self._joints])
+
+    @staticmethod
+    def _last_link(arm: ArmDescription) -> str:
+        return f"{arm.prefix}fr3_link7"
+
+    def _import_accelerations(self) -> None:
+        numbers = franka()
+        limits = {}
+        for arm in self._arms.values():
+            for i, joint in enumerate(arm.joints, 1):
+                limits[joint] = [numbers["joints"][f"joint{i}"]["acceleration"]]
+            limits[arm.fingers[0]] = [numbers["finger"]["acceleration"]]
+        document = {"joint_limits": {j: {"max_acceleration": a} for j, a in limits.items()}}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "joint_limits.yaml"
+            path.write_text(yaml.safe_dump(document), encoding="utf-8")
+            self._scene.importJointLimitsFromConfig(loadJointLimitsConfig(path))
+
+    # -- scene ------------------------------------------------------------------------------
+
+    def _synchronize(self, scene: PlanningScene) -> None:
+        """Makes roboplan's scene equal to the snapshot."""
+        wanted: dict[str, tuple[str, Box]] = {n: ("world", b) for n, b in scene.objects.items()}
+        for arm_name, boxes in scene.attached.items():
+            link = self._last_link(self._arms[arm_name])
+            last_T_tool = self._last_T_tool[arm_name]
+            for name, box in boxes.items():
+                wanted[name] = (link, Box(box.size, last_T_tool @ box.pose))
+        self._add_missing(wanted)
+        for name in self._sizes.keys() - wanted.keys():
+            # Removing geometry leaves roboplan's queries inconsistent: park it far away instead.
+            wanted[name] = ("world", Box(self._sizes[name], _parking_place(name)))
+        for name, (parent, box) in wanted.items():
+            key = (parent, box.pose.tobytes())
+            if self._placed.get(name) != key:
+                self._scene.updateGeometryPlacement(name, parent, np.asfortranarray(box.pose))
+                self._placed[name] = key
+        self._apply_ignored(self._pairs_to_ignore(scene))
+        self._scene.setJointPositions(self._full(scene))
+
+    def _add_missing(self, wanted: dict[str, tuple[str, Box]]) -> None:
+        for name, (_, box) in wanted.items():
+            if name not in self._sizes:
+                place = np.asfortranarray(_parking_place(name))
+                self._scene.addBoxGeometry(name, "world", PlannerBox(*box.size), place, _COLOR)
+                self._sizes[name] = box.size
+            elif not np.allclose(self._sizes[name], box.size):
+                raise PlanningError(
+                    f"object {name} has size {box.size} m, but was {self._sizes[name]} m before"
+                )
+
+    def _pairs_to_ignore(self, scene: PlanningScene) -> set[Pair]:
+        carried = {name: arm for arm, boxes in scene.attached.items() for name in boxes}
+        names = sorted(self._sizes)
+        ignored = set(scene.allowed)
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                # Only what an arm carries can collide with another object.
+                if carried.get(a) == carried.get(b):
+                    ignored.add((a, b))
+        for name, arm_name in carried.items():
+            arm = self._arms[arm_name]
+            ignored.update(_pair(name, link) for link in arm.hand_links)
+        for arm in self._arms.values():
+            ignored.update(_pair(name, f"{arm.prefix}fr3_link0") for name in names)
+        return ignored
+
+    def _apply_ignored(self, ignored: set[Pair]) -> None:
+        off, on = ignored - self._ignored, self._ignored - ignored
+        if off:
+            self._scene.setCollisions(sorted(off), False)
+        if on:
+            self._scene.setCollisions(sorted(on), True)
+        self._ignored = ignored
+
+    def _culprit(self, q: Array) -> str:
+        """Names an object without which there would be no collision."""
+        for name, (parent, data) in sorted(self._placed.items()):
+            place = np.frombuffer(data).reshape(4, 4)
+            self._scene.updateGeometryPlacement(
+                name, "world", np.asfortranarray(_parking_place(name))
+            )
+            free = not self._scene.hasCollisions(q)
+            self._scene.updateGeometryPlacement(name, parent, np.asfortranarray(place))
+            if free:
+                return f"robot or load touches {name}" if parent == "world" else f"{name} touches"
+        return "the robot touches itself or several objects"
+
+
+def _parking_place(name: str) -> Array:
+    """A pose out of reach, different for each name so that parked boxes do not pile up."""
+    return transform([10.0 + sum(name.encode()), 0.0, -100.0])
+
+
+def _trajectory(planned: JointTrajectory, arm: ArmDescription) -> Trajectory:
+    """The arm's columns of a roboplan trajectory."""
+    columns = [planned.joint_names.index(joint) for joint in arm.joints]
+    return Trajectory(
+        arm.joints,
+        np.array(planned.times),
+        np.array(planned.positions)[:, columns],
+        np.array(planned.velocities)[:, columns],
+        np.array(planned.accelerations)[:, columns],
+    )

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planning scene: a snapshot of the robots and of everything they must not touch.
+
+A scene is made anew from the simulator for every request, so a plan cannot start from a stale state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
+from bricksim_core.spatial import Array, inverse, transform
+
+TABLE = "table"
+"""Name of the table top in every scene."""
+
+_TABLE_THICKNESS = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A box.
+
+    Attributes:
+        size: Extents [m].
+        pose: (4, 4) pose of its centre [m]: in the world, or in the tool frame when attached.
+    """
+
+    size: tuple[float, float, float]
+    pose: Array
+
+
+def brick_name(part_id: int) -> str:
+    """Name of a brick as a collision object."""
+    return f"brick_{part_id}"
+
+
+def brick_box(shape: BrickShape, parent_T_part: Array) -> Box:
+    """The box of a brick with its studs."""
+    length, width, height = shape.size
+    if shape.has_studs:
+        height += STUD_HEIGHT
+    return Box((length, width, height), parent_T_part @ transform([0.0, 0.0, 0.5 * height]))
+
+
+def table_box(height: float = 0.0, extent: float = 3.0) -> Box:
+    """The table top: a slab whose upper face is at ``height`` [m]."""
+    centre = transform([0.0, 0.0, height - 0.5 * _TABLE_THICKNESS])
+    return Box((extent, extent, _TABLE_THICKNESS), centre)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanningScene:
+    """What a planner is told.
+
+    Attributes:
+        positions: Position of every joint of every arm by name [rad, m].
+        objects: Boxes in the world by name.
+        attached: For each arm's name, the boxes that its tool carries, poses in the tool frame.
+            The hand may touch them.
+        allowed: Pairs of names (objects or links) that may touch.
+    """
+
+    positions: Mapping[str, float]
+    objects: Mapping[str, Box] = field(default_factory=dict)
+    attached: Mapping[str, Mapping[str, Box]] = field(default_factory=dict)
+    allowed: frozenset[tuple[str, str]] = frozenset()
+
+    def allowing(self, pairs: Iterable[tuple[str, str]]) -> PlanningScene:
+        """The same scene with more pairs allowed to touch."""
+        ordered = {(min(pair), max(pair)) for pair in pairs}
+        return replace(self, allowed=self.allowed | ordered)
+
+    def with_positions(self, positions: Mapping[str, float]) -> PlanningScene:
+        """The same scene with some joints elsewhere."""
+        return replace(self, positions={**self.positions, **positions})
+
+    def attaching(self, arm: str, names: Iterable[str], world_T_tool: Array) -> PlanningScene:
+        """The same scene with objects of the world carried by an arm's tool."""
+        names = list(names)
+        tool_T_world = inverse(world_T_tool)
+        carried = {
+            name: Box(self.objects[name].size, tool_T_world @ self.objects[name].pose)
+            for name in names
+        }
+        objects = {name: box for name, box in self.objects.items() if name not in carried}
+        attached = {**self.attached, arm: {**self.attached.get(arm, {}), **carried}}
+        return replace(self, objects=objects, attached=attached)
+
+    def without(self, names: Iterable[str]) -> PlanningScene:
+        """The same scene without some objects of the world."""
+        gone = set(names)
+        return replace(self, objects={n: b for n, b in self.objects.items() if n not in gone})
+
+    def arm_positions(self, joints: Iterable[str]) -> Array:
+        """Positions [rad, m] of named joints."""
+        return np.array([self.positions[joint] for joint in joints])
