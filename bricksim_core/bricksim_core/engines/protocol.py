@@ -9,7 +9,7 @@ own affair.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -168,11 +168,24 @@ class Engine(Protocol):
         """(3,) gravity [m/s^2], world."""
         ...
 
-    def update(self, removed: Sequence[int], added: Sequence[BodySpec]) -> None:
+    def update(
+        self,
+        removed: Sequence[int],
+        added: Sequence[BodySpec],
+        seated: Collection[tuple[int, int]] | None = None,
+    ) -> None:
         """Takes bodies out and puts bodies in, all at once, time and all else unchanged.
 
         A component that changed (join, break, teleport, hold) is in both lists. Velocities are
         taken exactly as given.
+
+        Args:
+            removed: Component ids.
+            added: New components.
+            seated: All pairs (lower part, upper part) of different components whose studs stand in
+                each other without a connection (a broken joint before it came apart): the stud
+                slab of the lower one and the body of the upper one do not touch. None leaves the
+                pairs as they are; pairs with a removed part end by themselves.
 
         Raises:
             EngineError: A component id is unknown, given twice, or a pose is not rigid and finite.
@@ -200,7 +213,17 @@ class Engine(Protocol):
         ...
 
     def overlaps(self, bodies: Sequence[BodySpec], ignore: Sequence[int] = ()) -> NDArray[np.bool_]:
-        """For each body: would it penetrate anything in the scene but the components in ``ignore``?"""
+        """For each body: would it penetrate anything in the scene?
+
+        The state is not disturbed.
+
+        Args:
+            bodies: Candidates; they are not compared with each other.
+            ignore: Ids of components that do not count.
+
+        Returns:
+            (len(bodies),) answers.
+        """
         ...
 
     def add_robot(self, robot: RobotSpec) -> None:
@@ -217,6 +240,10 @@ class Engine(Protocol):
 
     def set_joint_targets(self, robot: str, targets: Mapping[str, float]) -> None:
         """Sets position targets by joint name [rad or m]; joints not named keep theirs."""
+        ...
+
+    def set_joint_positions(self, robot: str, positions: Mapping[str, float]) -> None:
+        """Puts joints to rest at positions [rad or m], targets included, at once (for resets)."""
         ...
 
     def link_pose(self, robot: str, link: str) -> Array:

@@ -93,17 +93,13 @@ def near_pairs(boxes: PartBoxes, distance: float) -> BoxPairs:
     boxes overlap or face each other, never more than the true distance elsewhere.
     """
     first, second = _candidates(boxes, distance)
-    offset = boxes.centres[second] - boxes.centres[first]
-    axes_a, axes_b = boxes.axes[first], boxes.axes[second]
-    crossed = np.cross(axes_a[:, :, :, None], axes_b[:, :, None, :], axis=1).reshape(-1, 3, 9)
-    axes = np.concatenate([axes_a, axes_b, crossed], axis=2)
-    length = np.linalg.norm(axes, axis=1)
-    usable = length > _PARALLEL
-    axes = axes / np.where(usable, length, 1.0)[:, None, :]
-    reach_a = np.einsum("pi,pik->pk", boxes.halves[first], np.abs(axes_a.mT @ axes))
-    reach_b = np.einsum("pi,pik->pk", boxes.halves[second], np.abs(axes_b.mT @ axes))
-    along = np.abs(np.einsum("pi,pik->pk", offset, axes))
-    gaps = np.where(usable, along - reach_a - reach_b, -np.inf)
+    gaps = separations(
+        boxes.centres[second] - boxes.centres[first],
+        boxes.axes[first],
+        boxes.halves[first],
+        boxes.axes[second],
+        boxes.halves[second],
+    )
     gap = gaps.max(axis=1, initial=-np.inf)
     upright = boxes.upright[first] & boxes.upright[second]
     side_gap = np.where(upright, gaps[:, [0, 1, 3, 4]].max(axis=1, initial=-np.inf), -np.inf)
@@ -111,9 +107,34 @@ def near_pairs(boxes: PartBoxes, distance: float) -> BoxPairs:
     return BoxPairs(first[near], second[near], gap[near], side_gap[near])
 
 
-def _candidates(
-    boxes: PartBoxes, distance: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def separations(
+    offset: Array, axes_a: Array, halves_a: Array, axes_b: Array, halves_b: Array
+) -> Array:
+    """Separations of P pairs of boxes along the 15 axes of the separating axis theorem.
+
+    Args:
+        offset: (P, 3) from the centre of a to that of b [m].
+        axes_a: (P, 3, 3) rotations of a; columns are the box axes.
+        halves_a: (P, 3) half extents of a [m].
+        axes_b: (P, 3, 3) rotations of b.
+        halves_b: (P, 3) half extents of b [m].
+
+    Returns:
+        (P, 15) gaps [m] along the axes of a, of b and their cross products (-inf where parallel);
+        the greatest one of a pair is its separation, negative where the boxes overlap.
+    """
+    crossed = np.cross(axes_a[:, :, :, None], axes_b[:, :, None, :], axis=1).reshape(-1, 3, 9)
+    axes = np.concatenate([axes_a, axes_b, crossed], axis=2)
+    length = np.linalg.norm(axes, axis=1)
+    usable = length > _PARALLEL
+    axes = axes / np.where(usable, length, 1.0)[:, None, :]
+    reach_a = np.einsum("pi,pik->pk", halves_a, np.abs(axes_a.mT @ axes))
+    reach_b = np.einsum("pi,pik->pk", halves_b, np.abs(axes_b.mT @ axes))
+    along = np.abs(np.einsum("pi,pik->pk", offset, axes))
+    return np.where(usable, along - reach_a - reach_b, -np.inf)
+
+
+def _candidates(boxes: PartBoxes, distance: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs of different components whose axis-aligned bounds are near: a sweep along x."""
     reach = boxes.reach + 0.5 * distance
     low, high = boxes.centres - reach, boxes.centres + reach

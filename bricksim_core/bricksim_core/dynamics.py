@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rigid-body dynamics of components as pure functions: mass, joins and breaks.
+
+A join is perfectly plastic: the forces that click two bricks together are internal, so linear
+momentum and angular momentum about the common centre of mass (COM) stay. A break lets each piece go
+on with the velocity field of the whole, so neither momentum nor kinetic energy jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bricksim_core.spatial import Array, point_velocity, shift_inertia
+from bricksim_core.topology.layout import ComponentLayout
+
+
+class MassProperties(NamedTuple):
+    """Mass of a rigid body.
+
+    Attributes:
+        mass: Mass [kg].
+        com: (3,) centre of mass in the body's frame [m].
+        inertia: (3, 3) about the centre of mass, axes of the body's frame [kg m^2].
+    """
+
+    mass: float
+    com: Array
+    inertia: Array
+
+
+class Momentum(NamedTuple):
+    """Momentum of a rigid body.
+
+    Attributes:
+        linear: (3,) [N s].
+        angular: (3,) about the point asked for [N m s].
+    """
+
+    linear: Array
+    angular: Array
+
+
+def mass_properties(layout: ComponentLayout) -> MassProperties:
+    """Mass, centre of mass and inertia of a component, in the component frame."""
+    return combine(layout.masses, layout.coms, layout.inertias)
+
+
+def combine(masses: Array, coms: Array, inertias: Array) -> MassProperties:
+    """Mass properties of N bodies held together.
+
+    Args:
+        masses: (N,) [kg].
+        coms: (N, 3) centres of mass [m].
+        inertias: (N, 3, 3) about each body's own centre of mass, common axes [kg m^2].
+    """
+    mass = float(np.sum(masses))
+    com = masses @ coms / mass
+    inertia = np.sum(shift_inertia(inertias, masses, coms - com), axis=0)
+    return MassProperties(mass, com, 0.5 * (inertia + inertia.T))
+
+
+def in_world(body: MassProperties, world_T_body: Array) -> MassProperties:
+    """The same mass properties in the world frame."""
+    rotation = world_T_body[:3, :3]
+    return MassProperties(
+        body.mass,
+        rotation @ body.com + world_T_body[:3, 3],
+        rotation @ body.inertia @ rotation.T,
+    )
+
+
+def momentum(body: MassProperties, twist: Array, about: Array) -> Momentum:
+    """Momentum of a body.
+
+    Args:
+        body: Mass properties, world frame.
+        twist: (6,) COM linear and angular velocity, world [m/s, rad/s].
+        about: (3,) point that the angular momentum refers to [m].
+    """
+    linear = body.mass * twist[:3]
+    angular = body.inertia @ twist[3:] + np.cross(body.com - about, linear)
+    return Momentum(linear, angular)
+
+
+def kinetic_energy(body: MassProperties, twist: Array) -> float:
+    """Kinetic energy [J] of a body with mass properties and twist in the world frame."""
+    linear, angular = twist[:3], twist[3:]
+    return float(0.5 * body.mass * linear @ linear + 0.5 * angular @ body.inertia @ angular)
+
+
+def merged_twist(
+    bodies: Sequence[MassProperties], twists: Sequence[Array], merged: MassProperties
+) -> Array:
+    """Twist of what was several bodies and is one from now on.
+
+    Args:
+        bodies: Mass properties before the join, world frame.
+        twists: (6,) COM linear and angular velocity of each, world [m/s, rad/s].
+        merged: Mass properties after it, world frame. The snap may have moved bodies; their
+            angular momentum is taken about the common COM at the places where they had it.
+
+    Returns:
+        (6,) twist that has the total linear momentum and the total angular momentum about the
+        common COM.
+    """
+    total = sum(body.mass for body in bodies)
+    com = sum((body.mass * body.com for body in bodies), np.zeros(3)) / total
+    moments = [momentum(body, twist, com) for body, twist in zip(bodies, twists, strict=True)]
+    linear = sum((m.linear for m in moments), np.zeros(3)) / total
+    angular = sum((m.angular for m in moments), np.zeros(3))
+    return np.concatenate([linear, np.linalg.solve(merged.inertia, angular)])
+
+
+def piece_twist(twist: Array, com: Array, piece_com: Array) -> Array:
+    """Twist of a piece of a rigid body at the moment it breaks off.
+
+    Args:
+        twist: (6,) twist of the whole, linear part at ``com``, world [m/s, rad/s].
+        com: (3,) COM of the whole [m], world.
+        piece_com: (..., 3) COM of the piece [m], world.
+
+    Returns:
+        (..., 6) twist of the piece, linear part at its own COM.
+    """
+    linear = point_velocity(twist, piece_com - com)
+    return np.concatenate([linear, np.broadcast_to(twist[3:], linear.shape)], axis=-1)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colliders of bricks as oriented boxes, and which boxes penetrate which.
+
+A brick collides as two boxes: its body, and a slab over its whole top that stands for the studs.
+Both leave a clearance at the sides, so that a brick fits beside its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
+from bricksim_core.parts import SIDE_CLEARANCE, STUD_HEIGHT
+from bricksim_core.spatial import Array, transform_points
+from bricksim_core.topology.boxes import separations
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Oriented boxes; B rows.
+
+    Attributes:
+        part_ids: (B,) brick each belongs to.
+        shapes: (B,) BODY_SHAPE or STUD_SHAPE.
+        centres: (B, 3) [m].
+        axes: (B, 3, 3) rotations; columns are the box axes.
+        halves: (B, 3) half extents along the box axes [m].
+    """
+
+    part_ids: IntArray
+    shapes: IntArray
+    centres: Array
+    axes: Array
+    halves: Array
+
+    def moved(self, pose: Array) -> Boxes:
+        """The same boxes in the parent frame of ``pose``: (4, 4), or (B, 4, 4) one for each."""
+        return Boxes(
+            self.part_ids,
+            self.shapes,
+            transform_points(pose, self.centres),
+            pose[..., :3, :3] @ self.axes,
+            self.halves,
+        )
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Boxes:
+        """Some of the boxes."""
+        return Boxes(
+            self.part_ids[rows],
+            self.shapes[rows],
+            self.centres[rows],
+            self.axes[rows],
+            self.halves[rows],
+        )
+
+    @property
+    def reach(self) -> Array:
+        """(B, 3) half extents along the parent's axes [m]."""
+        return np.einsum("nij,nj->ni", np.abs(self.axes), self.halves)
+
+
+def concatenate(boxes: Sequence[Boxes]) -> Boxes:
+    """All boxes of several sets, in order."""
+    if not boxes:
+        none = np.zeros(0, dtype=np.int64)
+        return Boxes(none, none, np.zeros((0, 3)), np.zeros((0, 3, 3)), np.zeros((0, 3)))
+    return Boxes(
+        np.concatenate([b.part_ids for b in boxes]),
+        np.concatenate([b.shapes for b in boxes]),
+        np.concatenate([b.centres for b in boxes]),
+        np.concatenate([b.axes for b in boxes]),
+        np.concatenate([b.halves for b in boxes]),
+    )
+
+
+def brick_boxes(layout: ComponentLayout) -> Boxes:
+    """Colliders of a component's bricks in the component frame, a brick's own two in a row."""
+    sizes = np.array([s.size for s in layout.shapes]).reshape(-1, 3)
+    halves = 0.5 * sizes - [SIDE_CLEARANCE, SIDE_CLEARANCE, 0.0]
+    stud_halves = halves.copy()
+    stud_halves[:, 2] = 0.5 * STUD_HEIGHT
+    local = np.zeros((len(sizes), 2, 3))
+    local[:, BODY_SHAPE, 2] = 0.5 * sizes[:, 2]
+    local[:, STUD_SHAPE, 2] = sizes[:, 2] + 0.5 * STUD_HEIGHT
+    poses = layout.component_T_parts
+    exists = np.ones((len(sizes), 2), dtype=np.bool_)
+    exists[:, STUD_SHAPE] = [s.has_studs for s in layout.shapes]
+    keep = exists.ravel()
+    return Boxes(
+        np.repeat(layout.part_ids, 2)[keep],
+        np.tile(np.array([BODY_SHAPE, STUD_SHAPE]), len(sizes))[keep],
+        transform_points(poses[:, None], local).reshape(-1, 3)[keep],
+        np.repeat(poses[:, :3, :3], 2, axis=0)[keep],
+        np.stack([halves, stud_halves], axis=1).reshape(-1, 3)[keep],
+    )
+
+
+def penetrating(
+    a: Boxes, b: Boxes, tolerance: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Pairs of boxes that penetrate each other by more than a tolerance.
+
+    Returns:
+        (P,) indices into ``a``, (P,) indices into ``b``, (P,) depths [m].
+    """
+    reach_a, reach_b = a.reach - 0.5 * tolerance, b.reach - 0.5 * tolerance
+    low_a, high_a = a.centres - reach_a, a.centres + reach_a
+    low_b, high_b = b.centres - reach_b, b.centres + reach_b
+    # Only what reaches into the bounds of all of ``a`` is compared pair by pair.
+    near = np.flatnonzero(
+        np.all((low_b < high_a.max(axis=0, initial=-np.inf)), axis=1)
+        & np.all((high_b > low_a.min(axis=0, initial=np.inf)), axis=1)
+    )
+    bounds = (low_a[:, None] < high_b[near]) & (low_b[near] < high_a[:, None])
+    first, second = np.nonzero(np.all(bounds, axis=2))
+    second = near[second]
+    depth = depths(a, first, b, second)
+    deep = depth > tolerance
+    return first[deep], second[deep], depth[deep]
+
+
+def depths(a: Boxes, first: NDArray[np.intp], b: Boxes, second: NDArray[np.intp]) -> Array:
+    """(P,) penetration depth [m] of box pairs; negative: how far apart they are at least."""
+    gaps = separations(
+        b.centres[second] - a.centres[first],
+        a.axes[first],
+        a.halves[first],
+        b.axes[second],
+        b.halves[second],
+    )
+    return -gaps.max(axis=1, initial=-np.inf)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One composite body per component: its frame, its geoms, its state in MuJoCo's terms.
+
+The body frame has its origin at the component's centre of mass and the principal axes of its
+inertia, so MuJoCo's mass matrix is diagonal and a body that turns freely does not wander.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from bricksim_core.dynamics import MassProperties, mass_properties
+from bricksim_core.engines.boxes import brick_boxes
+from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
+from bricksim_core.spatial import Array, inverse, quaternion_of
+
+GEOM_SHAPES = ("body", "studs")
+"""Suffixes of geom names by contact shape id: geom ``brick_<id>_<suffix>``."""
+
+
+def geom_name(part_id: int, shape: int) -> str:
+    """Name of a brick's geom."""
+    return f"brick_{part_id}_{GEOM_SHAPES[shape]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A component as the engine holds it.
+
+    Attributes:
+        spec: What it was given.
+        mass: Mass properties in the component frame.
+        component_T_body: (4, 4) frame of the MuJoCo body [m].
+        moments: (3,) principal moments of inertia [kg m^2].
+        geom_parts: Part id of each geom, in order.
+        geom_shapes: Contact shape of each geom.
+    """
+
+    spec: BodySpec
+    mass: MassProperties
+    component_T_body: Array
+    moments: Array
+    geom_parts: Array
+    geom_shapes: Array
+
+
+def make_body(spec: BodySpec) -> Body:
+    """Works out a component's body frame and geoms."""
+    mass = mass_properties(spec.layout)
+    frame = np.eye(4)
+    frame[:3, 3] = mass.com
+    moments = np.diag(mass.inertia).copy()
+    if np.abs(mass.inertia - np.diag(moments)).max() > 1e-12 * moments.max():
+        moments, axes = np.linalg.eigh(mass.inertia)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
+        frame[:3, :3] = axes
+    boxes = brick_boxes(spec.layout)
+    return Body(spec, mass, frame, moments, boxes.part_ids, boxes.shapes)
+
+
+def add_body(world: mujoco.MjsBody, body: Body) -> None:
+    """Adds a component to a specification: free, or part of the world if it is fixed."""
+    spec = body.spec
+    pose = spec.world_T_component @ body.component_T_body
+    element = world.add_body(
+        name=f"component_{spec.component}",
+        pos=pose[:3, 3],
+        quat=wxyz(pose),
+    )
+    if not spec.fixed:
+        element.add_freejoint()
+        element.explicitinertial = True
+        element.mass = body.mass.mass
+        element.inertia = body.moments
+        element.ipos = np.zeros(3)
+        element.iquat = np.array([1.0, 0.0, 0.0, 0.0])
+    boxes = brick_boxes(spec.layout)
+    body_T_component = inverse(body.component_T_body)
+    centres = boxes.centres @ body_T_component[:3, :3].T + body_T_component[:3, 3]
+    poses = np.tile(np.eye(4), (len(centres), 1, 1))
+    poses[:, :3, :3] = body_T_component[:3, :3] @ boxes.axes
+    quaternions = wxyz(poses)
+    colors: Mapping[int, tuple[float, ...]] = {
+        int(part): (*(c / 255.0 for c in color), 1.0)
+        for part, color in zip(spec.layout.part_ids, spec.colors, strict=True)
+    }
+    parts, shapes = boxes.part_ids.tolist(), boxes.shapes.tolist()
+    for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
+        element.add_geom(
+            name=geom_name(part, shape),
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            pos=centres[i],
+            quat=quaternions[i],
+            size=boxes.halves[i],
+            rgba=colors[part],
+            group=1 if shape == STUD_SHAPE else 0,
+        )
+
+
+def wxyz(pose: Array) -> Array:
+    """(..., 4) quaternions in MuJoCo's order of (..., 4, 4) transforms."""
+    return np.roll(quaternion_of(pose), 1, axis=-1)
+
+
+def rotations(quaternions: Array) -> Array:
+    """(N, 3, 3) rotation matrices of (N, 4) unit quaternions in MuJoCo's order."""
+    w, x, y, z = quaternions.T
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return np.moveaxis(np.array(rows), -1, 0)

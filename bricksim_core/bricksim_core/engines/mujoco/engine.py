@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MuJoCo engine: one composite free body per component.
+
+A connected component is rigid by definition, so it is one body that carries the boxes of all its
+bricks: no welds, no drift, exact momenta. A change of the topology compiles a new model and carries
+every other body's state over bit by bit.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.engines.boxes import Boxes, brick_boxes, concatenate, penetrating
+from bricksim_core.engines.mujoco.bodies import (
+    Body,
+    add_body,
+    geom_name,
+    make_body,
+    rotations,
+    wxyz,
+)
+from bricksim_core.engines.mujoco.contact import (
+    ContactParameters,
+    GeomTable,
+    join_contacts,
+    read_contacts,
+    take_contacts,
+)
+from bricksim_core.engines.protocol import (
+    BODY_SHAPE,
+    NO_PART,
+    STUD_SHAPE,
+    BodySpec,
+    Contacts,
+    JointState,
+    RobotSpec,
+    StepReport,
+)
+from bricksim_core.errors import EngineError
+from bricksim_core.spatial import Array, inverse, transform_points
+from bricksim_core.topology.layout import IntArray
+
+GROUND = "ground"
+"""Name of the ground plane, among contacts' names and geoms."""
+
+_MAX_SPEED = 1e3
+"""Speed [m/s, rad/s x 1 m] above which a state counts as unstable; a dropped brick does 10."""
+_OPEN = -1.0
+"""Contact margin [m] of a seated pair: it would touch only when this deep."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Index:
+    """Where the compiled model keeps what; K components sorted by id, F of them free.
+
+    Attributes:
+        ids: (K,) component ids.
+        free: (F,) rows of the free ones.
+        qpos: (F, 7) addresses of their positions.
+        dof: (F, 6) addresses of their velocities.
+        tree: (F,) their kinematic trees.
+        body_T_component: (F, 4, 4).
+        fixed_pose: (K, 4, 4) poses of the fixed ones, identity elsewhere.
+        row_of: Row by component id.
+        component_of: Component id by part id.
+        geoms: What each geom stands for.
+        boxes: Colliders of all bricks in their component frames.
+        box_row: (B,) component row of each.
+        seated: Index of the contact pair of each seated pair.
+    """
+
+    ids: IntArray
+    free: NDArray[np.intp]
+    qpos: NDArray[np.intp]
+    dof: NDArray[np.intp]
+    tree: NDArray[np.intp]
+    body_T_component: Array
+    fixed_pose: Array
+    row_of: dict[int, int]
+    component_of: dict[int, int]
+    geoms: GeomTable
+    boxes: Boxes
+    box_row: NDArray[np.intp]
+    seated: dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Snapshot:
+    bodies: dict[int, Body]
+    seated: frozenset[tuple[int, int]]
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    pair_margin: Array
+    index: _Index
+    poses: Array
+    twists: Array
+    wrenches: dict[int, Array]
+    asleep: NDArray[np.bool_]
+    resting: Contacts
+
+
+class MujocoEngine:
+    """MuJoCo with one composite body per component.
+
+    Args:
+        timestep: Length of one step [s].
+        gravity: (3,) [m/s^2].
+        ground: Height of a rigid horizontal ground plane [m], None for none.
+        contact: Contact parameters.
+
+    Raises:
+        EngineError: The time step is not a positive number.
+    """
+
+    def __init__(
+        self,
+        timestep: float = 1.0 / 240.0,
+        gravity: Sequence[float] = (0.0, 0.0, -9.81),
+        ground: float | None = 0.0,
+        contact: ContactParameters | None = None,
+    ) -> None:
+        if not (np.isfinite(timestep) and timestep > 0.0):
+            raise EngineError(f"timestep is {timestep} s, expected a positive number")
+        self._timestep = float(timestep)
+        self._gravity = np.array(gravity, dtype=float)
+        self._ground = ground
+        self._contact = contact or ContactParameters()
+        self._bodies: dict[int, Body] = {}
+        self._seated: frozenset[tuple[int, int]] = frozenset()
+        self._wrenches: dict[int, Array] = {}
+        self._spec: mujoco.MjSpec | None = self._empty_spec()
+        self._model = self._compile(self._spec)
+        self._data = mujoco.MjData(self._model)
+        self._index = self._make_index()
+        self._poses, self._twists = self._read_state()
+        self._asleep = np.zeros(0, dtype=np.bool_)
+        self._resting = read_contacts(self._data, self._index.geoms, self._timestep)
+
+    # -- reading ----------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Simulation time [s]."""
+        return float(self._data.time)
+
+    @property
+    def timestep(self) -> float:
+        """Length of one step [s]."""
+        return self._timestep
+
+    @property
+    def gravity(self) -> Array:
+        """(3,) gravity [m/s^2], world."""
+        return self._gravity
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """The compiled model, for rendering and debugging. Read only."""
+        return self._model
+
+    @property
+    def data(self) -> mujoco.MjData:
+        """Its state, for rendering and debugging. Read only."""
+        return self._data
+
+    @property
+    def component_ids(self) -> IntArray:
+        """(K,) sorted ids of all components."""
+        return self._index.ids
+
+    @property
+    def poses(self) -> Array:
+        """(K, 4, 4) world_T_component [m], by `component_ids`."""
+        return self._poses
+
+    @property
+    def twists(self) -> Array:
+        """(K, 6) COM linear and angular velocity, world [m/s, rad/s], by `component_ids`."""
+        return self._twists
+
+    # -- bodies -----------------------------------------------------------------------------
+
+    def update(
+        self,
+        removed: Sequence[int],
+        added: Sequence[BodySpec],
+        seated: Collection[tuple[int, int]] | None = None,
+    ) -> None:
+        """Takes bodies out and puts bodies in; see `Engine.update`."""
+        gone = set(removed)
+        self._check_update(removed, gone, added)
+        bodies = {c: b for c, b in self._bodies.items() if c not in gone}
+        new = {spec.component: make_body(spec) for spec in added}
+        bodies.update(new)
+        pairs = self._seated if seated is None else frozenset(seated)
+        parts = {int(p) for b in bodies.values() for p in b.spec.layout.part_ids}
+        pairs = frozenset(pair for pair in pairs if pair[0] in parts and pair[1] in parts)
+        opened = pairs - self._index.seated.keys()
+        if not gone and not new and not opened:
+            self._seated = pairs
+            self._apply_seated()
+            return
+        before = (self._bodies, self._seated)
+        self._bodies, self._seated = bodies, pairs
+        try:
+            self._recompile(gone, new)
+        except Exception:
+            self._bodies, self._seated = before
+            self._spec = None
+            raise
+
+    def _check_update(
+        self, removed: Sequence[int], gone: set[int], added: Sequence[BodySpec]
+    ) -> None:
+        if len(gone) != len(removed):
+            raise EngineError(f"removed lists a component twice: {list(removed)}")
+        for component in gone:
+            if component not in self._bodies:
+                raise EngineError(f"component {component} is not in the scene")
+        taken = self._bodies.keys() - gone
+        for spec in added:
+            if spec.component in taken:
+                raise EngineError(f"component {spec.component} is in the scene already")
+            taken = taken | {spec.component}
+            check_pose(spec.world_T_component, f"pose of component {spec.component}")
+            if not np.all(np.isfinite(spec.twist)):
+                raise EngineError(
+                    f"twist of component {spec.component} is {spec.twist}, expected finite numbers"
+                )
+
+    def _recompile(self, gone: set[int], new: Mapping[int, Body]) -> None:
+        spec = self._spec
+        if spec is None:
+            spec = self._empty_spec()
+            for body in self._bodies.values():
+                add_body(spec.worldbody, body)
+        else:
+            for pair in list(spec.pairs):
+                spec.delete(pair)
+            for component in gone:
+                spec.delete(spec.body(f"component_{component}"))
+            for body in new.values():
+                add_body(spec.worldbody, body)
+        for below, above in sorted(self._seated):
+            self._add_seated(spec, below, above)
+        model = self._compile(spec)
+        data = mujoco.MjData(model)
+        old_model, old_data, old_index = self._model, self._data, self._index
+        self._spec, self._model, self._data = spec, model, data
+        self._index = self._make_index()
+        data.time = old_data.time
+        self._carry_over(old_data, old_index, new)
+        del old_model
+        self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
+        self._poses, self._twists = self._read_state()
+        self._asleep = np.zeros(len(self._index.free), dtype=np.bool_)
+        self._resting = take_contacts(self._resting, np.zeros(len(self._resting), dtype=np.bool_))
+
+    def _carry_over(
+        self, old_data: mujoco.MjData, old_index: _Index, new: Mapping[int, Body]
+    ) -> None:
+        """State of the bodies that stay, bit by bit, and of the new ones as given."""
+        index, data = self._index, self._data
+        old_row = {int(old_index.ids[row]): i for i, row in enumerate(old_index.free)}
+        kept_new, kept_old = [], []
+        for i, row in enumerate(index.free):
+            component = int(index.ids[row])
+            body = new.get(component)
+            if body is None:
+                kept_new.append(i)
+                kept_old.append(old_row[component])
+                continue
+            pose = body.spec.world_T_component @ body.component_T_body
+            data.qpos[index.qpos[i, :3]] = pose[:3, 3]
+            data.qpos[index.qpos[i, 3:]] = wxyz(pose)
+            data.qvel[index.dof[i, :3]] = body.spec.twist[:3]
+            data.qvel[index.dof[i, 3:]] = body.spec.twist[3:] @ pose[:3, :3]
+        data.qpos[index.qpos[kept_new]] = old_data.qpos[old_index.qpos[kept_old]]
+        data.qvel[index.dof[kept_new]] = old_data.qvel[old_index.dof[kept_old]]
+        data.qacc_warmstart[index.dof[kept_new]] = old_data.qacc_warmstart[old_index.dof[kept_old]]
+
+    # -- stepping ---------------------------------------------------------------------------
+
+    def apply_wrench(self, part_id: int, wrench: Array) -> None:
+        """Applies a wrench at a brick's COM in the next step; see `Engine.apply_wrench`."""
+        if part_id not in self._index.component_of:
+            raise EngineError(f"part {part_id} is not in the scene")
+        wrench = np.asarray(wrench, dtype=float)
+        if wrench.shape != (6,) or not np.all(np.isfinite(wrench)):
+            raise EngineError(f"wrench on part {part_id} is {wrench}, expected six finite numbers")
+        self._wrenches[part_id] = self._wrenches.get(part_id, 0.0) + wrench
+
+    def step(self) -> StepReport:
+        """Advances by one time step; see `Engine.step`."""
+        model, data, index = self._model, self._data, self._index
+        saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
+        self._load_wrenches()
+        mujoco.mj_step(model, data)
+        if self._wrenches:
+            data.xfrc_applied[:] = 0.0
+            self._wrenches = {}
+        speed = np.abs(data.qvel).max(initial=0.0)
+        if not (speed < _MAX_SPEED and np.all(np.isfinite(data.qpos))):
+            culprits = self._unstable()
+            data.qpos[:], data.qvel[:], data.qacc_warmstart[:], data.time = saved
+            raise EngineError(
+                f"the state became unstable in the step from {saved[3]:.4f} s: {culprits}"
+            )
+        previous_poses, previous_twists = self._poses, self._twists
+        self._poses, self._twists = self._read_state()
+        return StepReport(
+            time=self.time,
+            dt=self._timestep,
+            component_ids=index.ids,
+            world_T_component=self._poses,
+            twist=self._twists,
+            previous_world_T_component=previous_poses,
+            previous_twist=previous_twists,
+            contacts=self._contacts(),
+        )
+
+    def _load_wrenches(self) -> None:
+        for part_id, wrench in self._wrenches.items():
+            component = self._index.component_of[part_id]
+            body = self._bodies[component]
+            if body.spec.fixed:
+                continue
+            layout = body.spec.layout
+            pose = self._poses[self._index.row_of[component]]
+            com = layout.coms[np.searchsorted(layout.part_ids, part_id)]
+            arm = pose[:3, :3] @ (com - body.mass.com)
+            row = self._data.body(f"component_{component}").xfrc_applied
+            row[:3] += wrench[:3]
+            row[3:] += wrench[3:] + np.cross(arm, wrench[:3])
+
+    def _unstable(self) -> str:
+        index, data = self._index, self._data
+        speed = np.abs(data.qvel[index.dof]).max(axis=1, initial=0.0)
+        bad = index.ids[index.free[~(speed < _MAX_SPEED)]]
+        return f"components {bad[:5].tolist()}" if len(bad) else "a robot"
+
+    def _read_state(self) -> tuple[Array, Array]:
+        index, data = self._index, self._data
+        poses = index.fixed_pose.copy()
+        twists = np.zeros((len(index.ids), 6))
+        positions, velocities = data.qpos[index.qpos], data.qvel[index.dof]
+        world_T_body = np.zeros((len(positions), 4, 4))
+        world_T_body[:, :3, :3] = rotations(positions[:, 3:])
+        world_T_body[:, :3, 3] = positions[:, :3]
+        world_T_body[:, 3, 3] = 1.0
+        poses[index.free] = world_T_body @ index.body_T_component
+        twists[index.free, :3] = velocities[:, :3]
+        twists[index.free, 3:] = np.einsum("fij,fj->fi", world_T_body[:, :3, :3], velocities[:, 3:])
+        return poses, twists
+
+    def _contacts(self) -> Contacts:
+        """Contacts of this step; MuJoCo leaves out those of sleeping bodies, which stay as they
+        were when these fell asleep."""
+        index, data = self._index, self._data
+        contacts = read_contacts(data, index.geoms, self._timestep)
+        asleep = data.tree_asleep[index.tree] >= 0
+        result = join_contacts(contacts, self._resting) if len(self._resting) else contacts
+        if not np.array_equal(asleep, self._asleep):
+            self._asleep = asleep
+            awake = set(index.ids[index.free[~asleep]].tolist())
+            moving = [part for part, c in index.component_of.items() if c in awake]
+            still = ~np.isin(result.part_a, moving) & ~np.isin(result.part_b, moving)
+            asleep_any = np.isin(
+                np.stack([result.part_a, result.part_b]),
+                [p for p, c in index.component_of.items() if not self._bodies[c].spec.fixed],
+            ).any(axis=0)
+            self._resting = take_contacts(result, still & asleep_any)
+        return result
+
+    # -- snapshots --------------------------------------------------------------------------
+
+    def snapshot(self) -> object:
+        """The complete state; see `Engine.snapshot`."""
+        return _Snapshot(
+            bodies=dict(self._bodies),
+            seated=self._seated,
+            model=self._model,
+            data=copy.copy(self._data),
+            pair_margin=self._model.pair_margin.copy(),
+            index=self._index,
+            poses=self._poses,
+            twists=self._twists,
+            wrenches=dict(self._wrenches),
+            asleep=self._asleep,
+            resting=self._resting,
+        )
+
+    def restore(self, snapshot: object) -> None:
+        """Returns to a snapshot; see `Engine.restore`."""
+        if not isinstance(snapshot, _Snapshot):
+            raise EngineError(f"{type(snapshot).__name__} is no snapshot of the MuJoCo engine")
+        self._bodies = dict(snapshot.bodies)
+        self._seated = snapshot.seated
+        self._model = snapshot.model
+        self._model.pair_margin[:] = snapshot.pair_margin
+        self._data = copy.copy(snapshot.data)
+        self._index = snapshot.index
+        self._poses, self._twists = snapshot.poses, snapshot.twists
+        self._wrenches = dict(snapshot.wrenches)
+        self._asleep, self._resting = snapshot.asleep, snapshot.resting
+        self._spec = None
+
+    # -- queries ----------------------------------------------------------------------------
+
+    def overlaps(self, bodies: Sequence[BodySpec], ignore: Sequence[int] = ()) -> NDArray[np.bool_]:
+        """For each body: would it penetrate anything in the scene; see `Engine.overlaps`."""
+        index, tolerance = self._index, self._contact.overlap_tolerance
+        rows = np.array([r for c, r in index.row_of.items() if c not in set(ignore)], dtype=np.intp)
+        keep = np.isin(index.box_row, rows)
+        scene = index.boxes.take(keep).moved(self._poses[index.box_row[keep]])
+        answers = np.zeros(len(bodies), dtype=np.bool_)
+        for i, body in enumerate(bodies):
+            boxes = brick_boxes(body.layout).moved(body.world_T_component)
+            lowest = (boxes.centres - boxes.reach)[:, 2].min(initial=np.inf)
+            answers[i] = (self._ground is not None and lowest < self._ground - tolerance) or len(
+                penetrating(boxes, scene, tolerance)[0]
+            ) > 0
+        return answers
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _empty_spec(self) -> mujoco.MjSpec:
+        spec = mujoco.MjSpec()
+        option, contact = spec.option, self._contact
+        option.timestep = self._timestep
+        option.gravity = self._gravity
+        option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+        option.impratio = contact.friction_impedance_ratio
+        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        # An unstable state is reported, not silently reset.
+        option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+        if contact.sleep_velocity > 0.0:
+            option.enableflags |= mujoco.mjtEnableBit.mjENBL_SLEEP
+            option.sleep_tolerance = contact.sleep_velocity
+        geom = spec.default.geom
+        geom.solref = [max(contact.time_constant, 2 * self._timestep), contact.damping_ratio]
+        geom.solimp = contact.solimp
+        geom.friction = [contact.friction, 0.0, 0.0]
+        geom.condim = 3
+        if self._ground is not None:
+            spec.worldbody.add_geom(
+                name=GROUND,
+                type=mujoco.mjtGeom.mjGEOM_PLANE,
+                size=[0.0, 0.0, 1.0],
+                pos=[0.0, 0.0, self._ground],
+            )
+        return spec
+
+    def _compile(self, spec: mujoco.MjSpec) -> mujoco.MjModel:
+        try:
+            return spec.compile()
+        except Exception as error:
+            raise EngineError(f"MuJoCo cannot build the scene: {error}") from error
+
+    def _add_seated(self, spec: mujoco.MjSpec, below: int, above: int) -> None:
+        contact = self._contact
+        spec.add_pair(
+            geomname1=geom_name(below, STUD_SHAPE),
+            geomname2=geom_name(above, BODY_SHAPE),
+            condim=3,
+            friction=[contact.friction, contact.friction, 0.0, 0.0, 0.0],
+            solref=[max(contact.time_constant, 2 * self._timestep), contact.damping_ratio],
+            solimp=contact.solimp,
+            margin=_OPEN,
+            gap=0.0,
+        )
+
+    def _apply_seated(self) -> None:
+        for pair, row in self._index.seated.items():
+            self._model.pair_margin[row] = _OPEN if pair in self._seated else 0.0
+
+    def _make_index(self) -> _Index:
+        model = self._model
+        ids = sorted(self._bodies)
+        rows = {c: i for i, c in enumerate(ids)}
+        elements = [model.body(f"component_{c}").id for c in ids]
+        free = [i for i, c in enumerate(ids) if not self._bodies[c].spec.fixed]
+        body = np.array([elements[i] for i in free], dtype=np.intp)
+        joint = model.body_jntadr[body]
+        fixed_pose = np.tile(np.eye(4), (len(ids), 1, 1))
+        for i, c in enumerate(ids):
+            if self._bodies[c].spec.fixed:
+                fixed_pose[i] = self._bodies[c].spec.world_T_component
+        local = [brick_boxes(self._bodies[c].spec.layout) for c in ids]
+        return _Index(
+            ids=np.array(ids, dtype=np.int64),
+            free=np.array(free, dtype=np.intp),
+            qpos=model.jnt_qposadr[joint][:, None].astype(np.intp) + np.arange(7),
+            dof=model.jnt_dofadr[joint][:, None].astype(np.intp) + np.arange(6),
+            tree=model.body_treeid[body].astype(np.intp),
+            body_T_component=np.array(
+                [inverse(self._bodies[ids[i]].component_T_body) for i in free]
+            ).reshape(-1, 4, 4),
+            fixed_pose=fixed_pose,
+            row_of=rows,
+            component_of={int(p): c for c in ids for p in self._bodies[c].spec.layout.part_ids},
+            geoms=self._geom_table(elements, ids),
+            boxes=concatenate(local),
+            box_row=np.repeat(np.arange(len(ids)), [len(b.part_ids) for b in local]),
+            seated={pair: row for row, pair in enumerate(sorted(self._seated))},
+        )
+
+    def _geom_table(self, elements: Sequence[int], ids: Sequence[int]) -> GeomTable:
+        model = self._model
+        part = np.full(model.ngeom, NO_PART, dtype=np.int64)
+        shape = np.zeros(model.ngeom, dtype=np.int64)
+        other = np.zeros(model.ngeom, dtype=np.int64)
+        for element, component in zip(elements, ids, strict=True):
+            body, first = self._bodies[component], model.body_geomadr[element]
+            part[first : first + len(body.geom_parts)] = body.geom_parts
+            shape[first : first + len(body.geom_shapes)] = body.geom_shapes
+        other[part != NO_PART] = -1
+        return GeomTable(part, shape, other, (GROUND,))
+
+
+def check_pose(pose: Array, name: str) -> None:
+    """Checks that a pose is finite and rigid.
+
+    Raises:
+        EngineError: It is not.
+    """
+    pose = np.asarray(pose)
+    if pose.shape != (4, 4) or not np.all(np.isfinite(pose)):
+        raise EngineError(f"{name} is {pose.tolist()}, expected a finite 4x4 matrix")
+    rotation = pose[:3, :3]
+    if (
+        np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-6
+        or np.linalg.det(rotation) < 0.0
+        or np.abs(pose[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9
+    ):
+        raise EngineError(f"{name} is {pose.tolist()}, expected a rotation and a translation")
