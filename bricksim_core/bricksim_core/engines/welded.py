@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bookkeeping of engines in which every brick is its own body.
+
+`WeldedScene` turns "these components go, these come" (`Engine.update`) into the fewest edits of
+bodies, welds and collision filters. It knows no engine: ovphysx and Isaac Sim carry out the same
+`Edits`, each in its own way.
+
+Filters. Bricks of one component that touch (or nearly) never collide with each other. When a break
+leaves a stud inside a hole, the stud slab of the lower brick and the body of the upper one go on
+ignoring each other until the two have come apart: else the engine would push them apart by the
+height of a stud at once. Everything else of the two bricks collides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from bricksim_core.engines.protocol import BodySpec
+from bricksim_core.engines.rigid_fit import RigidGroups
+from bricksim_core.engines.welds import Pair, Welds, schedule
+from bricksim_core.errors import EngineError
+from bricksim_core.parts import STUD_HEIGHT, BrickShape, Color
+from bricksim_core.spatial import Array, inverse, transform_points
+from bricksim_core.topology import GridPose
+from bricksim_core.topology.layout import ComponentLayout
+
+
+class FilterPrim(NamedTuple):
+    """What a collision filter speaks of: a whole brick, its stud slab or its body box."""
+
+    part_id: int
+    shape: str = "brick"
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A brick as a body of its own.
+
+    Attributes:
+        part_id: Part id.
+        shape: Its dimensions.
+        color: Its colour.
+        world_T_part: (4, 4) pose [m].
+        twist: (6,) velocity of its COM and angular velocity, world [m/s, rad/s].
+        fixed: True if the world holds it.
+    """
+
+    part_id: int
+    shape: BrickShape
+    color: Color
+    world_T_part: Array
+    twist: Array
+    fixed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Weld:
+    """A weld of two bricks, a < b.
+
+    Attributes:
+        pair: Part ids (a, b).
+        a_T_weld: (4, 4) weld frame, halfway between the two COMs, in the frame of part a [m].
+        b_T_weld: (4, 4) the same frame in the frame of part b [m].
+    """
+
+    pair: Pair
+    a_T_weld: Array
+    b_T_weld: Array
+
+
+@dataclass(eq=False)
+class Edits:
+    """What an engine has to do, in this order.
+
+    Attributes:
+        unwelded: Welds to take away.
+        deleted: Parts whose bodies go.
+        created: Bodies to make.
+        moved: Bodies that exist and take a new pose and twist.
+        held: Existing bodies whose ``fixed`` changes: part id to the new value.
+        filters: New list of what each filter prim does not collide with (all of it).
+        welded: Welds to make.
+    """
+
+    unwelded: list[Pair] = field(default_factory=list)
+    deleted: list[int] = field(default_factory=list)
+    created: list[Body] = field(default_factory=list)
+    moved: list[Body] = field(default_factory=list)
+    held: dict[int, bool] = field(default_factory=dict)
+    filters: dict[FilterPrim, list[FilterPrim]] = field(default_factory=dict)
+    welded: list[Weld] = field(default_factory=list)
+
+
+class WeldedScene:
+    """Which bodies, welds and filters the engine holds at present."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[int, BodySpec] = {}
+        self._welds: dict[int, Welds] = {}
+        self._relative: dict[Pair, GridPose] = {}
+        self._owner: dict[Pair, int] = {}
+        self._loosened: dict[Pair, _Engaged] = {}
+        self._home: dict[int, int] = {}
+        self._groups: RigidGroups | None = None
+
+    # -- reading ----------------------------------------------------------------------------
+
+    @property
+    def component_ids(self) -> list[int]:
+        """Sorted ids of the components."""
+        return sorted(self.bodies)
+
+    @property
+    def groups(self) -> RigidGroups:
+        """All components as arrays, by id."""
+        if self._groups is None:
+            self._groups = RigidGroups.of([self.bodies[c].layout for c in self.component_ids])
+        return self._groups
+
+    @property
+    def welds(self) -> frozenset[Pair]:
+        """Pairs of parts that are welded."""
+        return frozenset(self._relative)
+
+    @property
+    def loosened(self) -> frozenset[Pair]:
+        """(lower, upper) pairs whose stud and hole ignore each other until they come apart."""
+        return frozenset(self._loosened)
+
+    # -- changing ---------------------------------------------------------------------------
+
+    def check(self, removed: Sequence[int], added: Sequence[BodySpec]) -> None:
+        """Refuses what `update` could not do.
+
+        Raises:
+            EngineError: A component id is unknown or given twice, a part is in two components, or
+                a pose or twist is not rigid and finite.
+        """
+        going = set(removed)
+        if len(going) < len(removed):
+            raise EngineError(f"removed components {sorted(removed)}: an id is given twice")
+        if unknown := going - self.bodies.keys():
+            raise EngineError(f"component {min(unknown)} is unknown, expected one of this engine")
+        coming: set[int] = set()
+        taken = {p for p, component in self._home.items() if component not in going}
+        for spec in added:
+            if spec.component in coming or spec.component in self.bodies.keys() - going:
+                raise EngineError(f"component {spec.component} is given twice")
+            coming.add(spec.component)
+            for part_id in spec.layout.part_ids.tolist():
+                if part_id in taken:
+                    raise EngineError(f"part {part_id} is in two components")
+                taken.add(part_id)
+            _check_motion(spec)
+
+    def update(self, removed: Sequence[int], added: Sequence[BodySpec]) -> Edits:
+        """Takes components out and puts components in.
+
+        Returns:
+            What the engine has to do.
+
+        Raises:
+            EngineError: As `check`; nothing has changed then.
+        """
+        self.check(removed, added)
+        old = {c: self.bodies.pop(c) for c in removed}
+        old_welds = {c: self._welds.pop(c) for c in removed}
+        self.bodies.update((spec.component, spec) for spec in added)
+        for spec in old.values():
+            for part_id in spec.layout.part_ids.tolist():
+                del self._home[part_id]
+        for spec in added:
+            self._home.update(dict.fromkeys(spec.layout.part_ids.tolist(), spec.component))
+        self._groups = None
+
+        edits = Edits()
+        before = {
+            p: (c, spec.fixed) for c, spec in old.items() for p in spec.layout.part_ids.tolist()
+        }
+        after = {p: spec for spec in added for p in spec.layout.part_ids.tolist()}
+        edits.deleted = sorted(before.keys() - after.keys())
+        for spec in added:
+            for body in _bodies(spec):
+                if body.part_id in before:
+                    edits.moved.append(body)
+                    if before[body.part_id][1] != body.fixed:
+                        edits.held[body.part_id] = body.fixed
+                else:
+                    edits.created.append(body)
+        self._weld(old_welds, added, before, edits)
+        self._filter(old, added, before, edits)
+        return edits
+
+    def come_apart(self, poses: Mapping[int, Array]) -> dict[FilterPrim, list[FilterPrim]]:
+        """Filters that end because a stud has left its hole.
+
+        Args:
+            poses: (4, 4) world_T_part [m] by part id.
+
+        Returns:
+            New lists of what these filter prims do not collide with.
+        """
+        apart = {
+            pair
+            for pair, engaged in self._loosened.items()
+            if engaged.apart(inverse(poses[pair[0]]) @ poses[pair[1]])
+        }
+        return self._keep_loosened({p: e for p, e in self._loosened.items() if p not in apart})
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _weld(
+        self,
+        old: Mapping[int, Welds],
+        added: Sequence[BodySpec],
+        before: Mapping[int, tuple[int, bool]],
+        edits: Edits,
+    ) -> None:
+        gone = frozenset().union(*(w.pairs for w in old.values()))
+        present: dict[Pair, Weld] = {}
+        for spec in added:
+            if spec.fixed:
+                self._welds[spec.component] = Welds()
+                continue
+            layout = spec.layout
+            ids = layout.part_ids.tolist()
+            index = {p: i for i, p in enumerate(ids)}
+            grids = [GridPose(*g) for g in layout.grids.tolist()]
+            sources = {before[p][0] for p in ids if p in before}
+            kept = Welds()
+            for source in sorted(sources):
+                kept |= old[source].within(ids)
+            stale = frozenset(
+                (a, b)
+                for a, b in kept.pairs
+                if self._relative[a, b] != grids[index[a]].inverse() @ grids[index[b]]
+            )
+            kept = Welds(kept.spanning - stale, kept.mesh - stale)
+            connected = zip(layout.stud_index.tolist(), layout.hole_index.tolist(), strict=True)
+            welds = schedule(ids, [(ids[i], ids[j]) for i, j in connected], kept)
+            self._welds[spec.component] = welds
+            for a, b in sorted(welds.pairs):
+                relative = grids[index[a]].inverse() @ grids[index[b]]
+                if self._relative.get((a, b)) != relative:
+                    present[a, b] = _weld(layout, (a, b), index)
+                self._relative[a, b] = relative
+        held = frozenset().union(*(self._welds[spec.component].pairs for spec in added))
+        edits.unwelded = sorted((gone - held) | (gone & present.keys()))
+        edits.welded = list(present.values())
+        for pair in gone - held:
+            del self._relative[pair]
+
+    def _filter(
+        self,
+        old: Mapping[int, BodySpec],
+        added: Sequence[BodySpec],
+        before: Mapping[int, tuple[int, bool]],
+        edits: Edits,
+    ) -> None:
+        wanted = {pair for spec in added if not spec.fixed for pair in _near(spec.layout)}
+        touched = set(before).union(*(spec.layout.part_ids.tolist() for spec in added))
+        had = {pair for pair in self._owner if touched.issuperset(pair)}
+        # A new filter goes to the part whose former component was smaller: its list is short and
+        # few bodies are edited.
+        size = {p: len(old[c].layout.part_ids) for p, (c, _) in before.items()}
+        changed = set()
+        for pair in had - wanted:
+            changed.add(self._owner.pop(pair))
+        for a, b in wanted - had:
+            owner = min((a, b), key=lambda p: (size.get(p, 0), -p))
+            self._owner[a, b] = owner
+            changed.add(owner)
+        gone = set(edits.deleted)
+        lists: dict[int, list[FilterPrim]] = {owner: [] for owner in changed - gone}
+        for (a, b), owner in sorted(self._owner.items()):
+            if owner in lists:
+                lists[owner].append(FilterPrim(b if owner == a else a))
+        edits.filters = {FilterPrim(part): lists[part] for part in sorted(lists)}
+        edits.filters |= self._loosen(old.values())
+
+    def _loosen(self, old: Iterable[BodySpec]) -> dict[FilterPrim, list[FilterPrim]]:
+        """Follows which studs were in a hole when their bricks ceased to be one component."""
+        engaged = {}
+        for spec in old:
+            layout, ids = spec.layout, spec.layout.part_ids.tolist()
+            for i, j in zip(layout.stud_index.tolist(), layout.hole_index.tolist(), strict=True):
+                engaged[ids[i], ids[j]] = _Engaged(layout.shapes[i], layout.shapes[j])
+        return self._keep_loosened(
+            {
+                pair: shapes
+                for pair, shapes in (engaged | self._loosened).items()
+                if self._home.keys() >= set(pair) and self._home[pair[0]] != self._home[pair[1]]
+            }
+        )
+
+    def _keep_loosened(self, loosened: dict[Pair, _Engaged]) -> dict[FilterPrim, list[FilterPrim]]:
+        changed = {lower for lower, _ in loosened.keys() ^ self._loosened.keys()}
+        self._loosened = loosened
+        lists: dict[FilterPrim, list[FilterPrim]] = {
+            FilterPrim(lower, "studs"): [] for lower in sorted(changed & self._home.keys())
+        }
+        for lower, upper in sorted(loosened):
+            if lower in changed:
+                lists[FilterPrim(lower, "studs")].append(FilterPrim(upper, "body"))
+        return lists
+
+
+class _Engaged(NamedTuple):
+    """Shapes of a lower and an upper brick that were connected."""
+
+    lower: BrickShape
+    upper: BrickShape
+
+    def apart(self, lower_T_upper: Array) -> bool:
+        """Whether the upper brick's bottom is clear of the lower one's studs."""
+        x, y, _ = self.upper.size
+        corners = np.array([(sx * x / 2, sy * y / 2, 0.0) for sx in (-1, 1) for sy in (-1, 1)])
+        bottom = transform_points(lower_T_upper, corners)
+        if np.all(bottom[:, 2] > self.lower.size[2] + STUD_HEIGHT):
+            return True
+        half = np.array(self.lower.size[:2]) / 2
+        return bool(
+            np.any(np.all(bottom[:, :2] > half, axis=0) | np.all(bottom[:, :2] < -half, axis=0))
+        )
+
+
+def _check_motion(spec: BodySpec) -> None:
+    pose, name = np.asarray(spec.world_T_component), f"component {spec.component}"
+    if pose.shape != (4, 4) or not np.all(np.isfinite(pose)):
+        raise EngineError(f"{name}: pose is {pose.tolist()}, expected a finite 4x4 matrix")
+    rotation = pose[:3, :3]
+    if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) or np.linalg.det(rotation) < 0:
+        raise EngineError(f"{name}: rotation is {rotation.tolist()}, expected a rotation matrix")
+    if np.shape(spec.twist) != (6,) or not np.all(np.isfinite(spec.twist)):
+        raise EngineError(f"{name}: twist is {spec.twist}, expected six finite numbers")
+
+
+def _bodies(spec: BodySpec) -> list[Body]:
+    layout = spec.layout
+    twist = np.zeros(6) if spec.fixed else np.asarray(spec.twist, dtype=float)
+    poses, twists = RigidGroups.of([layout]).part_motion(spec.world_T_component[None], twist[None])
+    rows = zip(layout.part_ids.tolist(), layout.shapes, spec.colors, poses, twists, strict=True)
+    return [Body(i, shape, color, p, t, spec.fixed) for i, shape, color, p, t in rows]
+
+
+def _weld(layout: ComponentLayout, pair: Pair, index: Mapping[int, int]) -> Weld:
+    i, j = index[pair[0]], index[pair[1]]
+    component_T_weld = np.eye(4)
+    component_T_weld[:3, 3] = 0.5 * (layout.coms[i] + layout.coms[j])
+    parts_T_component = inverse(layout.component_T_parts[[i, j]])
+    return Weld(pair, *(parts_T_component @ component_T_weld))
+
+
+def _near(layout: ComponentLayout) -> list[Pair]:
+    """Pairs of a component's bricks that touch or have no more than a plate between them."""
+    low = np.column_stack([layout.footprints[:, :2], layout.grids[:, 2]])
+    top = layout.grids[:, 2] + layout.dimensions[:, 2] + 1
+    high = np.column_stack([layout.footprints[:, 2:], top])
+    below = np.all(low[:, None] <= high[None], axis=2)
+    rows, columns = np.nonzero(np.triu(below & below.T, 1))
+    ids = layout.part_ids
+    return list(zip(ids[rows].tolist(), ids[columns].tolist(), strict=True))
