@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -16,7 +18,7 @@ from bricksim_core.topology import BrickTopologyGraph
 def _layouts():
     graph = BrickTopologyGraph()
     tower = [graph.add_part(BrickShape(4, 2)) for _ in range(5)]
-    for i, (low, high) in enumerate(zip(tower, tower[1:], strict=False)):
+    for i, (low, high) in enumerate(itertools.pairwise(tower)):
         graph.connect(low, high, (1 + (i % 2), 1), i)
     single = graph.add_part(BrickShape(1, 1, 1))
     plate = graph.add_part(BrickShape(8, 8, 1))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,8 +12,7 @@ import pytest
 from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.engines.welded import FilterPrim, WeldedScene
 from bricksim_core.errors import EngineError
-from bricksim_core.parts import STUD_HEIGHT, BrickShape
-from bricksim_core.spatial import transform
+from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph
 
 
@@ -25,8 +26,8 @@ class Replay:
         self.welds: dict[tuple[int, int], object] = {}
         self.filters: dict[FilterPrim, list[FilterPrim]] = {}
 
-    def update(self, removed, added):
-        edits = self.scene.update(removed, added)
+    def update(self, removed, added, seated=None):
+        edits = self.scene.update(removed, added, seated)
         for pair in edits.unwelded:
             del self.welds[pair]
         for part in edits.deleted:
@@ -61,7 +62,7 @@ def _spec(graph, component, pose=None, fixed=False, twist=(0.0,) * 6):
 def _tower(n, shape=BrickShape(4, 2)):
     graph = BrickTopologyGraph()
     ids = [graph.add_part(shape) for _ in range(n)]
-    for low, high in zip(ids, ids[1:], strict=False):
+    for low, high in itertools.pairwise(ids):
         graph.connect(low, high, (1, 0) if low % 2 else (0, 0), 0)
     return graph, ids
 
@@ -158,35 +159,40 @@ def test_pressing_a_brick_onto_fifty_edits_little():
     assert not edits.deleted
 
 
-def test_a_stud_and_its_hole_ignore_each_other_until_they_are_apart():
+def test_seated_studs_ignore_the_body_above_until_the_simulator_says_otherwise():
     graph, (low, high) = _tower(2)
     replay = Replay()
     replay.update([], [_spec(graph, graph.component_of(low))])
     whole = graph.component_of(low)
     graph.disconnect(list(graph.connections))
-    edits = replay.update([whole], [_spec(graph, c) for c in graph.component_ids])
+    pieces = [_spec(graph, c) for c in graph.component_ids]
+    replay.update([whole], pieces, [(low, high)])
     studs, body = FilterPrim(low, "studs"), FilterPrim(high, "body")
-    assert edits.filters[studs] == [body]
-    assert replay.scene.loosened == {(low, high)}
-    engaged = 0.0096
-    still = {low: np.eye(4), high: transform([0, 0, engaged + 0.9 * STUD_HEIGHT])}
-    assert replay.scene.come_apart(still) == {}
-    tilted = transform([0, 0, engaged + 2 * STUD_HEIGHT], [0, np.sin(0.15), 0, np.cos(0.15)])
-    assert replay.scene.come_apart({low: np.eye(4), high: tilted}) == {}
-    clear = {low: np.eye(4), high: transform([0, 0, engaged + 1.1 * STUD_HEIGHT])}
-    assert replay.scene.come_apart(clear) == {studs: []}
-    assert replay.scene.come_apart(clear) == {}
+    assert replay.filters[studs] == [body]
+    assert replay.update([], []).filters == {}
+    replay.update([pieces[1].component], [pieces[1]])
+    assert replay.filters[studs] == [body]
+    replay.update([], [], [])
+    assert replay.filters[studs] == []
 
 
-def test_a_broken_pair_that_is_teleported_aside_collides_again():
+def test_a_seat_ends_with_its_brick_and_with_a_new_connection():
     graph, (low, high) = _tower(2)
-    replay = Replay()
-    replay.update([], [_spec(graph, graph.component_of(low))])
-    whole = graph.component_of(low)
-    graph.disconnect(list(graph.connections))
-    replay.update([whole], [_spec(graph, c) for c in graph.component_ids])
-    aside = {low: np.eye(4), high: transform([0.05, 0.0, 0.0])}
-    assert replay.scene.come_apart(aside) == {FilterPrim(low, "studs"): []}
+    scene = WeldedScene()
+    connection = next(iter(graph.connections))
+    graph.disconnect([connection])
+    pieces = [_spec(graph, c) for c in graph.component_ids]
+    scene.update([], pieces, [(low, high)])
+    assert scene.seated == {(low, high)}
+    scene.update([pieces[1].component], [])
+    assert scene.seated == frozenset()
+    scene.update([], [pieces[1]], [(low, high)])
+    graph.connect(low, high, (0, 0), 0)
+    edits = scene.update(
+        [p.component for p in pieces], [_spec(graph, graph.component_of(low))], [(low, high)]
+    )
+    assert scene.seated == frozenset()
+    assert edits.filters[FilterPrim(low, "studs")] == []
 
 
 def test_bodies_move_rigidly_with_their_component():

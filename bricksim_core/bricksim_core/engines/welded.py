@@ -5,15 +5,14 @@
 bodies, welds and collision filters. It knows no engine: ovphysx and Isaac Sim carry out the same
 `Edits`, each in its own way.
 
-Filters. Bricks of one component that touch (or nearly) never collide with each other. When a break
-leaves a stud inside a hole, the stud slab of the lower brick and the body of the upper one go on
-ignoring each other until the two have come apart: else the engine would push them apart by the
-height of a stud at once. Everything else of the two bricks collides.
+Filters. Bricks of one component that touch (or nearly) never collide with each other. Where studs
+stand in a hole without a connection (`Engine.update`, ``seated``), only the stud slab of the lower
+brick and the body of the upper one ignore each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,8 +22,8 @@ from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.engines.rigid_fit import RigidGroups
 from bricksim_core.engines.welds import Pair, Welds, schedule
 from bricksim_core.errors import EngineError
-from bricksim_core.parts import STUD_HEIGHT, BrickShape, Color
-from bricksim_core.spatial import Array, inverse, transform_points
+from bricksim_core.parts import BrickShape, Color
+from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology import GridPose
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -103,7 +102,7 @@ class WeldedScene:
         self._welds: dict[int, Welds] = {}
         self._relative: dict[Pair, GridPose] = {}
         self._owner: dict[Pair, int] = {}
-        self._loosened: dict[Pair, _Engaged] = {}
+        self._seated: frozenset[Pair] = frozenset()
         self._home: dict[int, int] = {}
         self._groups: RigidGroups | None = None
 
@@ -127,9 +126,9 @@ class WeldedScene:
         return frozenset(self._relative)
 
     @property
-    def loosened(self) -> frozenset[Pair]:
-        """(lower, upper) pairs whose stud and hole ignore each other until they come apart."""
-        return frozenset(self._loosened)
+    def seated(self) -> frozenset[Pair]:
+        """(lower, upper) pairs whose stud slab and body ignore each other."""
+        return self._seated
 
     # -- changing ---------------------------------------------------------------------------
 
@@ -157,8 +156,13 @@ class WeldedScene:
                 taken.add(part_id)
             _check_motion(spec)
 
-    def update(self, removed: Sequence[int], added: Sequence[BodySpec]) -> Edits:
-        """Takes components out and puts components in.
+    def update(
+        self,
+        removed: Sequence[int],
+        added: Sequence[BodySpec],
+        seated: Collection[Pair] | None = None,
+    ) -> Edits:
+        """Takes components out and puts components in, as `Engine.update`.
 
         Returns:
             What the engine has to do.
@@ -193,23 +197,8 @@ class WeldedScene:
                     edits.created.append(body)
         self._weld(old_welds, added, before, edits)
         self._filter(old, added, before, edits)
+        self._seat(self._seated if seated is None else seated, edits)
         return edits
-
-    def come_apart(self, poses: Mapping[int, Array]) -> dict[FilterPrim, list[FilterPrim]]:
-        """Filters that end because a stud has left its hole.
-
-        Args:
-            poses: (4, 4) world_T_part [m] by part id.
-
-        Returns:
-            New lists of what these filter prims do not collide with.
-        """
-        apart = {
-            pair
-            for pair, engaged in self._loosened.items()
-            if engaged.apart(inverse(poses[pair[0]]) @ poses[pair[1]])
-        }
-        return self._keep_loosened({p: e for p, e in self._loosened.items() if p not in apart})
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -280,52 +269,15 @@ class WeldedScene:
             if owner in lists:
                 lists[owner].append(FilterPrim(b if owner == a else a))
         edits.filters = {FilterPrim(part): lists[part] for part in sorted(lists)}
-        edits.filters |= self._loosen(old.values())
 
-    def _loosen(self, old: Iterable[BodySpec]) -> dict[FilterPrim, list[FilterPrim]]:
-        """Follows which studs were in a hole when their bricks ceased to be one component."""
-        engaged = {}
-        for spec in old:
-            layout, ids = spec.layout, spec.layout.part_ids.tolist()
-            for i, j in zip(layout.stud_index.tolist(), layout.hole_index.tolist(), strict=True):
-                engaged[ids[i], ids[j]] = _Engaged(layout.shapes[i], layout.shapes[j])
-        return self._keep_loosened(
-            {
-                pair: shapes
-                for pair, shapes in (engaged | self._loosened).items()
-                if self._home.keys() >= set(pair) and self._home[pair[0]] != self._home[pair[1]]
-            }
-        )
-
-    def _keep_loosened(self, loosened: dict[Pair, _Engaged]) -> dict[FilterPrim, list[FilterPrim]]:
-        changed = {lower for lower, _ in loosened.keys() ^ self._loosened.keys()}
-        self._loosened = loosened
-        lists: dict[FilterPrim, list[FilterPrim]] = {
-            FilterPrim(lower, "studs"): [] for lower in sorted(changed & self._home.keys())
-        }
-        for lower, upper in sorted(loosened):
-            if lower in changed:
-                lists[FilterPrim(lower, "studs")].append(FilterPrim(upper, "body"))
-        return lists
-
-
-class _Engaged(NamedTuple):
-    """Shapes of a lower and an upper brick that were connected."""
-
-    lower: BrickShape
-    upper: BrickShape
-
-    def apart(self, lower_T_upper: Array) -> bool:
-        """Whether the upper brick's bottom is clear of the lower one's studs."""
-        x, y, _ = self.upper.size
-        corners = np.array([(sx * x / 2, sy * y / 2, 0.0) for sx in (-1, 1) for sy in (-1, 1)])
-        bottom = transform_points(lower_T_upper, corners)
-        if np.all(bottom[:, 2] > self.lower.size[2] + STUD_HEIGHT):
-            return True
-        half = np.array(self.lower.size[:2]) / 2
-        return bool(
-            np.any(np.all(bottom[:, :2] > half, axis=0) | np.all(bottom[:, :2] < -half, axis=0))
-        )
+    def _seat(self, seated: Collection[Pair], edits: Edits) -> None:
+        home = self._home
+        present = frozenset(p for p in seated if home.keys() >= set(p) and home[p[0]] != home[p[1]])
+        changed = {lower for lower, _ in present ^ self._seated} & home.keys()
+        self._seated = present
+        for lower in sorted(changed):
+            uppers = [FilterPrim(upper, "body") for low, upper in sorted(present) if low == lower]
+            edits.filters[FilterPrim(lower, "studs")] = uppers
 
 
 def _check_motion(spec: BodySpec) -> None:
