@@ -61,6 +61,9 @@ class BricksimServices:
     def after_step(self) -> None:
         """Nothing to do after a step."""
 
+    def take_job(self) -> None:
+        """These services never need the simulation for longer than a call."""
+
     def _spawn(self, request: srv.SpawnStructure.Request, response: Any) -> None:
         if bool(request.text) == bool(request.uri):
             raise BrickSimError("exactly one of text and uri is expected")

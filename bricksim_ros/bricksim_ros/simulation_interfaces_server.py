@@ -226,6 +226,9 @@ class SimulationInterfacesServer:
             goal.abort()
         return SimulateSteps.Result(result=_failed(text))
 
+    def take_job(self) -> None:
+        """These services never need the simulation for longer than a call."""
+
     # -- services -------------------------------------------------------------------------------
 
     def _guarded(self, handler: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
 import rclpy
 from bricksim_core.engines import create_engine
 from bricksim_core.errors import BrickSimError
@@ -18,6 +20,7 @@ from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
 from bricksim_msgs import msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -41,6 +44,30 @@ _IDLE = 0.05
 """Wall time [s] to wait for callbacks while nothing is simulated."""
 
 
+class Server(Protocol):
+    """A group of services or actions of the simulator node."""
+
+    def take_job(self) -> Callable[[Callable[[], StepResult]], None] | None:
+        """Work that has to run between callbacks: called with a function that makes one step."""
+        ...
+
+    def wants_step(self) -> bool:
+        """True if a paused simulation has to make the next step."""
+        ...
+
+    def after_step(self) -> None:
+        """Called after every step."""
+        ...
+
+    def destroy(self) -> None:
+        """Takes services and actions away."""
+        ...
+
+
+class SimulationEnded(Exception):
+    """The node ends: whoever waits for a step must let go."""
+
+
 class SimulatorNode(LifecycleNode):
     """Runs a `Simulator` and offers it to ROS.
 
@@ -53,8 +80,9 @@ class SimulatorNode(LifecycleNode):
         parameters.declare(self)
         self.world: World | None = None
         self._publishing: Publishing | None = None
-        self._servers: list[SimulationInterfacesServer | BricksimServices] = []
+        self._servers: list[Server] = []
         self._active = False
+        self._due = 0.0
         self._handles: list = []
         self._statistics = _Statistics()
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -127,8 +155,17 @@ class SimulatorNode(LifecycleNode):
                 JointState, self._value("joint_commands_topic"), self._take_commands, 10
             )
         )
-        self._servers = [SimulationInterfacesServer(self, world), BricksimServices(self, world)]
+        self._handles.append(
+            self.create_subscription(
+                WrenchStamped, "bricksim/apply_wrench", self._take_wrench, 100
+            )
+        )
+        self._servers = self.make_servers(world)
         self.publish_now()
+
+    def make_servers(self, world: World) -> list[Server]:
+        """Services and actions of the node; nodes with more to offer extend the list."""
+        return [SimulationInterfacesServer(self, world), BricksimServices(self, world)]
 
     def _clean_up(self) -> None:
         self._active = False
@@ -167,37 +204,73 @@ class SimulatorNode(LifecycleNode):
 
     # -- running ------------------------------------------------------------------------------
 
-    def run(self, executor: SingleThreadedExecutor) -> None:
-        """Steps and serves until the context ends or the simulation quits."""
-        due = time.perf_counter()
-        while self.context.ok():
-            world = self.world
-            if world is not None and world.state == RunState.QUITTING:
-                return
-            if world is None or not self._active or not self._wants_step(world):
-                executor.spin_once(timeout_sec=_IDLE)
-                self._report(world)
-                due = time.perf_counter()
-                continue
-            factor = self._value("real_time_factor")
-            now = time.perf_counter()
-            if factor > 0.0 and now < due:
-                executor.spin_once(timeout_sec=due - now)
-                continue
-            world.step()
-            for server in self._servers:
-                server.after_step()
+    def run(self) -> None:
+        """Steps, serves and works on jobs until the context ends or the simulation quits."""
+        self._due = time.perf_counter()
+        try:
+            while True:
+                job = next((j for s in self._servers if (j := s.take_job()) is not None), None)
+                if job is not None:
+                    job(self.advance)
+                else:
+                    self._step_or_serve()
+        except SimulationEnded:
+            return
+
+    def advance(self) -> StepResult:
+        """Serves callbacks until the next step is done, at the wanted pace: for jobs.
+
+        Raises:
+            SimulationEnded: The node shuts down, the simulation quits or was closed.
+        """
+        while (result := self._step_or_serve()) is None:
+            if self.world is None:
+                raise SimulationEnded
+        return result
+
+    def _step_or_serve(self) -> StepResult | None:
+        """One step if it is due, else callbacks until then."""
+        world = self.world
+        if not self.context.ok():
+            raise SimulationEnded
+        if world is not None and (world.state == RunState.QUITTING or self._over(world)):
+            raise SimulationEnded
+        if world is None or not self._active or not self._wants_step(world):
+            self._serve(_IDLE)
             self._report(world)
-            frame = world.simulator.frame_time
-            due = due + frame / factor if factor > 0.0 else now
-            if factor > 0.0 and now - due > _MAX_BACKLOG:
-                due = now
-            elif factor > 0.0 and time.perf_counter() > due:
-                self._statistics.overruns += 1
-            executor.spin_once(timeout_sec=0.0)
+            self._due = time.perf_counter()
+            return None
+        factor = self._value("real_time_factor")
+        now = time.perf_counter()
+        if factor > 0.0 and now < self._due:
+            self._serve(self._due - now)
+            return None
+        result = world.step()
+        for server in self._servers:
+            server.after_step()
+        self._report(world)
+        if factor > 0.0:
+            self._pace(now, world.simulator.frame_time / factor)
+        else:
+            self._due = now
+        self._serve(0.0)
+        return result
+
+    def _pace(self, start: float, period: float) -> None:
+        """Sets when the next step is due; a long delay is not caught up with."""
+        self._due = max(self._due + period, start - _MAX_BACKLOG)
+        if time.perf_counter() > self._due:
+            self._statistics.overruns += 1
+
+    def _serve(self, timeout: float) -> None:
+        assert self.executor is not None
+        self.executor.spin_once(timeout_sec=timeout)
 
     def _wants_step(self, world: World) -> bool:
         return world.state == RunState.PLAYING or any(s.wants_step() for s in self._servers)
+
+    def _over(self, world: World) -> bool:
+        return 0.0 < self._value("duration") <= world.time + 1e-9
 
     def publish_now(self) -> None:
         """Publishes the present state without stepping: after changes while paused."""
@@ -263,6 +336,23 @@ class SimulatorNode(LifecycleNode):
             self.get_logger().error(
                 f"joint command: no robot has joints {', '.join(unknown)}",
                 throttle_duration_sec=1.0,
+            )
+
+    def _take_wrench(self, message: WrenchStamped) -> None:
+        """Applies a wrench at a brick's COM for the next step, axes of the brick's frame."""
+        if self.world is None:
+            return
+        frame = message.header.frame_id.removeprefix(self._value("frame_prefix"))
+        force, torque = message.wrench.force, message.wrench.torque
+        wrench = np.array([force.x, force.y, force.z, torque.x, torque.y, torque.z])
+        try:
+            (part_id,) = self.world.parts_of(frame)
+            rotation = self.world.simulator.part_pose(part_id)[:3, :3]
+            turned = np.concatenate([rotation @ wrench[:3], rotation @ wrench[3:]])
+            self.world.simulator.apply_wrench(part_id, turned)
+        except (BrickSimError, ValueError) as error:
+            self.get_logger().error(
+                f"wrench on {message.header.frame_id!r}: {error}", throttle_duration_sec=1.0
             )
 
     def _check_parameters(self, changes: Sequence[Parameter]) -> SetParametersResult:
@@ -369,7 +459,7 @@ def main(args: list[str] | None = None) -> int:
             if configured:
                 node.trigger_activate()
         if code == 0:
-            node.run(executor)
+            node.run()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:

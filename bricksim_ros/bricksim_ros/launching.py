@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launch files share: arguments with one name and one meaning everywhere, and nodes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchContext
+from launch.action import Action
+from launch.actions import DeclareLaunchArgument, EmitEvent, LogInfo, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "engine": ("mujoco", "Rigid-body engine", ("mujoco", "ovphysx", "isaacsim")),
+    "namespace": ("", "Namespace of all nodes", ()),
+    "use_sim_time": ("true", "Nodes beside the simulator follow /clock", ("true", "false")),
+    "headless": ("true", "No window of the engine (isaacsim only)", ("true", "false")),
+    "rviz": ("false", "Start RViz where it is installed", ("true", "false")),
+    "markers": ("true", "Start the markers node", ("true", "false")),
+    "record": ("false", "Record the episode into a bag", ("true", "false")),
+    "bag": ("", "Folder of the bag to record; empty: episodes/episode_<date>", ()),
+    "real_time_factor": ("1.0", "Simulated over wall time; 0: as fast as possible", ()),
+    "duration": ("0.0", "End after so many simulated seconds; 0: run until Ctrl-C", ()),
+    "start_paused": ("false", "Wait for set_simulation_state before the first step", ("true", "false")),
+}
+
+
+def common_arguments(**defaults: str) -> list[Action]:
+    """Declares the arguments that every launch file takes; ``defaults`` replaces defaults."""
+    actions: list[Action] = []
+    for name, (default, description, choices) in COMMON_ARGUMENTS.items():
+        actions.append(
+            DeclareLaunchArgument(
+                name,
+                default_value=defaults.get(name, default),
+                description=description,
+                **({"choices": list(choices)} if choices else {}),
+            )
+        )
+    return actions
+
+
+def value(context: LaunchContext, name: str) -> str:
+    """Text of a launch argument."""
+    return LaunchConfiguration(name).perform(context)
+
+
+def flag(context: LaunchContext, name: str) -> bool:
+    """A true/false launch argument."""
+    return value(context, name) == "true"
+
+
+def number(context: LaunchContext, name: str) -> float:
+    """A numeric launch argument.
+
+    Raises:
+        ValueError: It is no number; the text names the argument.
+    """
+    text = value(context, name)
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"launch argument {name} is {text!r}, expected a number") from None
+
+
+def write_scene(structures: Sequence[Mapping[str, Any]]) -> Path:
+    """A scene file in the temporary folder, for launch files that make their scene."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="bricksim_", suffix=".scene.yaml", delete=False, encoding="utf-8"
+    ) as file:
+        yaml.safe_dump({"structures": [dict(s) for s in structures]}, file)
+    return Path(file.name)
+
+
+def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Action]:
+    """The simulator with what the common arguments ask for around it.
+
+    Args:
+        context: Launch context with the common arguments.
+        parameters: Further parameters of the simulator node.
+    """
+    namespace = value(context, "namespace")
+    simulator = Node(
+        package="bricksim_ros",
+        executable="simulator",
+        name="simulator",
+        namespace=namespace,
+        output="screen",
+        parameters=[
+            {
+                "engine": value(context, "engine"),
+                "headless": flag(context, "headless"),
+                "real_time_factor": number(context, "real_time_factor"),
+                "duration": number(context, "duration"),
+                "start_paused": flag(context, "start_paused"),
+                **parameters,
+            }
+        ],
+    )
+    end = RegisterEventHandler(
+        OnProcessExit(
+            target_action=simulator,
+            on_exit=[EmitEvent(event=Shutdown(reason="the simulator has ended"))],
+        )
+    )
+    actions: list[Action] = [simulator, end]
+    follow = {"use_sim_time": flag(context, "use_sim_time")}
+    if flag(context, "markers"):
+        actions.append(
+            Node(
+                package="bricksim_ros",
+                executable="markers",
+                name="markers",
+                namespace=namespace,
+                output="screen",
+                parameters=[follow],
+            )
+        )
+    if flag(context, "record"):
+        actions.append(
+            Node(
+                package="bricksim_ros",
+                executable="recorder",
+                name="recorder",
+                namespace=namespace,
+                output="screen",
+                parameters=[follow, {"autostart": True, "path": value(context, "bag")}],
+            )
+        )
+    if flag(context, "rviz"):
+        actions.append(_rviz(follow))
+    return actions
+
+
+def _rviz(follow: Mapping[str, bool]) -> Action:
+    if shutil.which("rviz2") is None:
+        return LogInfo(msg="rviz:=true, but rviz2 is not installed: going on without it")
+    config = Path(get_package_share_directory("bricksim_ros")) / "config" / "bricksim.rviz"
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        name="rviz",
+        arguments=["-d", str(config)],
+        parameters=[dict(follow)],
+    )

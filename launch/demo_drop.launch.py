@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drops a structure onto the ground and shows what breaks.
+
+ros2 launch bricksim_ros demo_drop.launch.py structure:=guitar.txt height:=0.144 roll_deg:=30
+"""
+
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from bricksim_ros import launching
+from bricksim_ros.scene import drop_pose
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+
+def _nodes(context: LaunchContext) -> list:
+    file = Path(launching.value(context, "structure")).expanduser().resolve()
+    angles = [launching.number(context, f"{a}_deg") for a in ("roll", "pitch", "yaw")]
+    scene = launching.write_scene(
+        [drop_pose(file, height=launching.number(context, "height"), rpy_deg=angles)]
+    )
+    return launching.simulation(context, {"scene": str(scene)})
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Entry point of launch."""
+    sample = Path(get_package_share_directory("bricksim_ros")) / "config" / "structures"
+    arguments = {
+        "structure": (str(sample / "giraffe.json"), "Structure file to drop"),
+        "height": ("0.144", "Height of its lowest point above the ground [m]"),
+        "roll_deg": ("0.0", "Roll about x [deg]"),
+        "pitch_deg": ("0.0", "Pitch about y [deg]"),
+        "yaw_deg": ("0.0", "Yaw about z [deg]"),
+    }
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(name, default_value=default, description=text)
+                for name, (default, text) in arguments.items()
+            ),
+            *launching.common_arguments(duration="2.0"),
+            OpaqueFunction(function=_nodes),
+        ]
+    )
