@@ -52,6 +52,20 @@ class Solution:
     solve_time: float
 
 
+@dataclass(frozen=True)
+class LimitLoad:
+    """Result of limit analysis.
+
+    Attributes:
+        factor: Multiple of the loads at which the component fails: inf if it never does, 0 if the
+            loads cannot be carried at any size, NaN if no solver answered.
+        mechanism: Indices of the connections that give way then, most work first.
+    """
+
+    factor: float
+    mechanism: tuple[int, ...]
+
+
 class ComponentSystem(Protocol):
     """A model's equations for one component: constant while the topology is."""
 
@@ -65,11 +79,26 @@ class ComponentSystem(Protocol):
         """
         ...
 
+    def safety_factor(self, loads: Array) -> LimitLoad:
+        """The multiple of the loads at which the component fails (limit analysis)."""
+        ...
+
+    def snapshot(self) -> object:
+        """What the next `solve` hangs on beside its loads (warm starts); None if nothing."""
+        ...
+
+    def restore(self, snapshot: object) -> None:
+        """Returns to a snapshot of this system: the next `solve` repeats bit by bit."""
+        ...
+
 
 class ConnectionModel(Protocol):
     """A snap-fit model: from a component to its equations."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """How `mechanics.models` knows it."""
+        ...
 
     def system(
         self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
