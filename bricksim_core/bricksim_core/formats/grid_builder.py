@@ -60,14 +60,20 @@ def brick_at(x_studs: int, y_studs: int, x: int, y: int) -> tuple[int, int, Grid
     return y_studs, x_studs, GridPose(x + x_studs, y, 0, 1)
 
 
-def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], name: str) -> None:
-    """Adds parts of one grid to a graph and connects every stud with the hole that it fills.
+def add_parts(graph: BrickTopologyGraph, parts: Iterable[PlacedPart]) -> None:
+    """Adds parts to a graph, unconnected, each with the grid as its component's frame."""
+    for part in parts:
+        graph.add_part(part.shape, part.color, part_id=part.id, grid=part.grid)
 
-    Every part's component keeps the grid as its frame.
+
+def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], name: str) -> None:
+    """Connects every stud with the hole that it fills.
+
+    The components keep the grid as their frame.
 
     Args:
         graph: The topology.
-        parts: The parts; their ids are new.
+        parts: Parts of one grid that were added to it and are not connected.
         name: The file, for errors.
 
     Raises:
@@ -84,7 +90,6 @@ def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], nam
             )
         occupancy.add(part.id, part.grid, part.shape)
         placed[part.id] = part
-        graph.add_part(part.shape, part.color, part_id=part.id, grid=part.grid)
     for part in placed.values():
         for below in occupancy.touching(part.grid, part.shape, above=False):
             lower = placed[below]
@@ -118,6 +123,7 @@ def stacked_structure(
     everything = list(parts)
     if baseplate is not None and parts:
         everything.insert(0, _baseplate(parts, name, baseplate))
+    add_parts(graph, everything)
     connect_touching(graph, everything, name)
     return Structure(
         graph=graph,
@@ -148,5 +154,3 @@ def _baseplate(parts: Sequence[PlacedPart], name: str, option: BaseplateOption) 
 def layer_height(layer: int) -> int:
     """Height [plates] of the bottom of a layer of bricks."""
     return layer * PLATES_PER_BRICK
-
-

@@ -12,8 +12,8 @@ from typing import Any
 
 from bricksim_core.errors import FormatError
 from bricksim_core.formats.grid_builder import BaseplateOption
-from bricksim_core.formats.source import STANDARD_STREAM, read_bytes, shorten, write_text
 from bricksim_core.formats.ldraw import format_ldraw, parse_ldraw
+from bricksim_core.formats.source import STANDARD_STREAM, read_bytes, shorten, write_text
 from bricksim_core.formats.stable_text import format_text, parse_text
 from bricksim_core.formats.stablelego import LIBRARY, Library, read_library, read_stablelego
 from bricksim_core.formats.strict_json import load_json

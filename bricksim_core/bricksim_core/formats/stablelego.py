@@ -110,7 +110,7 @@ def read_stablelego(
 def _number(key: str, entry: Field) -> int:
     digits = key.isascii() and key.isdecimal() and key[0] != "0"
     if not digits or len(key) > 16 or int(key) > MAX_ID:
-        raise FormatError(f"{entry.name}: field {key[:40]!r}: expected a number like '1' as its name")
+        raise FormatError(f"{entry.name}: field {key[:40]!r}: expected a name like '1'")
     return int(key)
 
 

@@ -16,7 +16,7 @@ MAX_ID = 2**53
 """Ids are bounded by what every JSON reader keeps exactly."""
 
 
-class _Refused(ValueError):
+class _RefusedError(ValueError):
     pass
 
 
@@ -26,13 +26,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _Refused(f"key {shorten(key)} appears twice in one object")
+                raise _RefusedError(f"key {shorten(key)} appears twice in one object")
             seen.add(key)
     return result
 
 
 def _constant(name: str) -> NoReturn:
-    raise _Refused(f"{name} is not JSON, expected a finite number")
+    raise _RefusedError(f"{name} is not JSON, expected a finite number")
 
 
 def load_json(text: str, name: str) -> Any:
@@ -53,7 +53,7 @@ def load_json(text: str, name: str) -> Any:
         raise FormatError(f"{name}: {where}: not JSON: {error.msg}{end}") from None
     except RecursionError:
         raise FormatError(f"{name}: objects or arrays are nested too deeply") from None
-    except ValueError as error:  # _Refused, or an integer of thousands of digits
+    except ValueError as error:  # _RefusedError, or an integer of thousands of digits
         raise FormatError(f"{name}: {error}") from None
 
 
@@ -73,8 +73,8 @@ class Field:
 
     def fail(self, expected: str) -> NoReturn:
         """Raises the error that this value is not what was expected."""
-        value = shorten(self.value)
-        raise FormatError(f"{self.name}: {self.path or 'top level'} is {value}, expected {expected}")
+        path, value = self.path or "top level", shorten(self.value)
+        raise FormatError(f"{self.name}: {path} is {value}, expected {expected}")
 
     def _child(self, key: str, value: Any) -> Field:
         return Field(value, f"{self.path}.{key}" if self.path else key, self.name)

@@ -86,7 +86,7 @@ def read_topology(data: Any, *, name: str, title: str, strict: bool = False) -> 
     reading = _Reading(name, strict)
     entries = _entries(top, "parts")
     if len(entries) > MAX_PARTS:
-        raise FormatError(f"{name}: parts has {len(entries)} elements, expected {MAX_PARTS} at most")
+        raise FormatError(f"{name}: parts has {len(entries)} elements, expected <= {MAX_PARTS}")
     for entry in entries:
         _read_part(entry, reading)
     connection_ids: dict[int, str] = {}
@@ -153,29 +153,29 @@ def _read_connection(entry: Field, reading: _Reading, known: dict[int, str]) -> 
     for key, interface in (("stud_iface", STUD_INTERFACE), ("hole_iface", HOLE_INTERFACE)):
         if entry.get(key).integer(-(2**63), 2**63) != interface:
             entry.get(key).fail(f"{interface}, the only such interface of a brick")
-    ends = [_part_reference(entry.get(key), reading) for key in ("stud_id", "hole_id")]
-    offset = tuple(o.integer(-_MAX_OFFSET, _MAX_OFFSET) for o in entry.get("offset").elements(2))
+    stud, hole = (_part_reference(entry.get(key), reading) for key in ("stud_id", "hole_id"))
+    x, y = (o.integer(-_MAX_OFFSET, _MAX_OFFSET) for o in entry.get("offset").elements(2))
     yaw = entry.get("yaw").integer(-(2**63), 2**63)
-    lost = [e for e in ends if e in reading.unknown_parts]
-    if lost:
-        reading.skip(entry, f"part {lost[0]} was left out")
-        return
+    for end in (stud, hole):
+        if end in reading.unknown_parts:
+            reading.skip(entry, f"part {end} was left out")
+            return
     try:
-        reading.graph.connect(
-            *ends, (offset[0], offset[1]), yaw, connection_id=connection_id, closure=False
-        )
+        reading.graph.connect(stud, hole, (x, y), yaw, connection_id=connection_id, closure=False)
     except NoOverlapError as error:
         reading.skip(entry, str(error))
     except AlreadyConnectedError as error:
-        (other,) = reading.graph.connections_between(*ends)
-        if (other.offset, other.yaw) != (offset, yaw % 4):
+        (other,) = reading.graph.connections_between(stud, hole)
+        if (other.offset, other.yaw) != ((x, y), yaw % 4):
             raise FormatError(
                 f"{reading.name}: {entry.path}: {error} with offset {list(other.offset)} and yaw"
-                f" {other.yaw}, got {list(offset)} and {yaw}"
+                f" {other.yaw}, got [{x}, {y}] and {yaw}"
             ) from None
         reading.skip(entry, str(error))
     except TopologyError as error:
-        places = " and ".join(f"part {p} is {reading.origins[p]}" for p in dict.fromkeys(ends))
+        places = " and ".join(
+            f"part {p} is {reading.origins[p]}" for p in dict.fromkeys((stud, hole))
+        )
         raise FormatError(f"{reading.name}: {entry.path}: {error} ({places})") from None
 
 
@@ -188,7 +188,7 @@ def _read_hints(entries: list[Field], reading: _Reading) -> tuple[PoseHint, ...]
     winners: dict[int, tuple[Field, PoseHint]] = {}
     for entry in entries:
         part_id = _part_reference(entry.get("part"), reading)
-        position = tuple(c.number(_MAX_POSITION) for c in entry.get("pos").elements(3))
+        px, py, pz = (c.number(_MAX_POSITION) for c in entry.get("pos").elements(3))
         rotation = entry.get("rot")
         w, x, y, z = (c.number(10.0) for c in rotation.elements(4))
         if abs(np.linalg.norm((w, x, y, z)) - 1.0) > _UNIT_TOLERANCE:
@@ -200,13 +200,11 @@ def _read_hints(entries: list[Field], reading: _Reading) -> tuple[PoseHint, ...]
         if component in winners:
             loser, _ = winners.pop(component)
             reading.skip(loser, f"{entry.path} places the same component")
-        winners[component] = (entry, PoseHint(part_id, position, (x, y, z, w)))
+        winners[component] = (entry, PoseHint(part_id, (px, py, pz), (x, y, z, w)))
     return tuple(hint for _, hint in winners.values())
 
 
-def _component_poses(
-    graph: BrickTopologyGraph, hints: tuple[PoseHint, ...]
-) -> dict[int, Array]:
+def _component_poses(graph: BrickTopologyGraph, hints: tuple[PoseHint, ...]) -> dict[int, Array]:
     hinted = {graph.component_of(h.part): h for h in hints}
     poses: dict[int, Array] = {}
     for part_id in graph.graph.nodes:  # the file's order: the first part comes first

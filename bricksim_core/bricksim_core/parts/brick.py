@@ -58,7 +58,7 @@ _MEASURED_BRICK_MASS = {
 
 
 def _estimated_mass(length: int, width: int, height: int) -> float:
-    """Mass [kg] of a part without a measured mass: BrickSim's fit, in grams, by bricks and plates."""
+    """Mass [kg] of a part without a measured mass: BrickSim's fit, by bricks and plates."""
     studs, sides = length * width, length + width
     bricks, plates = divmod(height, PLATES_PER_BRICK)
     grams = bricks * (0.1523 * studs + 0.2498 * sides - 0.2485)

@@ -10,9 +10,11 @@ they are composed from the pose of the component frame, so nothing drifts.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import SupportsIndex
 
 import networkx as nx
 import numpy as np
@@ -185,7 +187,8 @@ class BrickTopologyGraph:
 
     def connections_between(self, part_a: int, part_b: int) -> list[Connection]:
         """Connections between two parts, sorted by id; empty when there are none."""
-        self.part(part_a), self.part(part_b)
+        for part_id in (part_a, part_b):
+            self.part(part_id)
         data = self._graph.get_edge_data(part_a, part_b)
         return sorted(data["connections"].values(), key=_by_id) if data else []
 
@@ -276,7 +279,7 @@ class BrickTopologyGraph:
         Raises:
             TopologyError: The id is in use.
         """
-        part_id = self._next_part if part_id is None else int(part_id)
+        part_id = self._next_part if part_id is None else _whole(part_id, "part id")
         if part_id in self._graph:
             raise TopologyError(f"part id {part_id} is in use already, expected a new one")
         part = Part(part_id, shape, color)
@@ -364,8 +367,9 @@ class BrickTopologyGraph:
             other = kept.occupancy.collision(grid, self.part(part_id).shape)
             if other is not None:
                 raise CollisionError(
-                    f"connecting part {hole_part} onto part {stud_part} (offset {connection.offset},"
-                    f" yaw {connection.yaw}) would put part {part_id} into part {other}"
+                    f"connecting part {hole_part} onto part {stud_part} (offset"
+                    f" {connection.offset}, yaw {connection.yaw}) would put part {part_id} into"
+                    f" part {other}"
                 )
         joined = [connection]
         if closure:
@@ -385,23 +389,20 @@ class BrickTopologyGraph:
             UnknownIdError: A connection does not exist (nothing is changed then).
         """
         ended = [self.connection(i) for i in dict.fromkeys(connection_ids)]
-        pieces: dict[int, list[int]] = {}
+        ends: dict[int, list[int]] = {}
         for connection in ended:
             pair = (connection.stud_part, connection.hole_part)
+            ends.setdefault(self._component_of[connection.stud_part], []).extend(pair)
             bundle = self._graph.edges[pair]["connections"]
             del bundle[connection.id], self._connections[connection.id]
             if not bundle:
                 self._graph.remove_edge(*pair)
-        for connection in ended:
-            component_id = self._component_of[connection.stud_part]
-            origin = next((o for o, p in pieces.items() if component_id in p), component_id)
-            group = pieces.setdefault(origin, [origin])
-            if component_id != self._component_of[connection.hole_part]:
-                continue
-            part = self._smaller_side(connection.stud_part, connection.hole_part)
-            if part is not None:
-                group.append(self._split_off(self._components[component_id], part))
-        return Separated(tuple(ended), {o: tuple(p) for o, p in pieces.items()})
+        pieces = {}
+        for component_id, part_ids in ends.items():
+            component = self._components[component_id]
+            split = [self._split_off(component, p) for p in self._cut_off(part_ids)]
+            pieces[component_id] = (component_id, *split)
+        return Separated(tuple(ended), pieces)
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -420,10 +421,12 @@ class BrickTopologyGraph:
         connection_id: int | None,
     ) -> Connection:
         stud, hole = self.part(stud_part), self.part(hole_part)
-        connection_id = self._next_connection if connection_id is None else int(connection_id)
-        connection = Connection(
-            connection_id, stud_part, hole_part, (int(offset[0]), int(offset[1])), int(yaw) % 4
-        )
+        if connection_id is None:
+            connection_id = self._next_connection
+        connection_id = _whole(connection_id, "connection id")
+        x, y = (_whole(o, "offset") for o in offset)
+        yaw = _whole(yaw, "yaw") % 4
+        connection = Connection(connection_id, stud_part, hole_part, (x, y), yaw)
         name = f"connection {connection_id} (stud part {stud_part}, hole part {hole_part})"
         if connection_id in self._connections:
             raise TopologyError(f"connection id {connection_id} is in use, expected a new one")
@@ -435,8 +438,8 @@ class BrickTopologyGraph:
         x0, y0, x1, y1 = pose.footprint(hole.shape)
         if min(x1, stud.shape.length) <= max(x0, 0) or min(y1, stud.shape.width) <= max(y0, 0):
             raise NoOverlapError(
-                f"{name}: offset {connection.offset}, yaw {connection.yaw} covers cells x {x0}..{x1},"
-                f" y {y0}..{y1}, expected an overlap with 0..{stud.shape.length},"
+                f"{name}: offset {connection.offset}, yaw {connection.yaw} covers cells"
+                f" x {x0}..{x1}, y {y0}..{y1}, expected an overlap with 0..{stud.shape.length},"
                 f" 0..{stud.shape.width}"
             )
         for other in self.connections_between(stud_part, hole_part):
@@ -488,22 +491,40 @@ class BrickTopologyGraph:
             self._connections[connection.id] = connection
             self._next_connection = max(self._next_connection, connection.id + 1)
 
-    def _smaller_side(self, a: int, b: int) -> set[int] | None:
-        """The side of a or b that a search exhausts first, None if they are still linked.
+    def _cut_off(self, part_ids: Iterable[int]) -> list[set[int]]:
+        """The pieces that hold the given parts of one component, all but one of them.
 
-        Both sides are searched in turn, so the cost is that of the smaller piece.
+        Searches from all parts advance in turn and merge where they meet, until one is left; so
+        the cost depends on the smaller pieces only, and the piece left over is the largest but for
+        the order of the search.
         """
-        sides = [({a}, deque([a])), ({b}, deque([b]))]
-        while True:
-            for (seen, frontier), (other, _) in (sides, sides[::-1]):
-                if not frontier:
-                    return seen
-                for neighbour in self._graph[frontier.popleft()]:
-                    if neighbour in other:
-                        return None
-                    if neighbour not in seen:
-                        seen.add(neighbour)
-                        frontier.append(neighbour)
+        owner = {part_id: part_id for part_id in part_ids}
+        seen = {part_id: {part_id} for part_id in owner}
+        frontiers = {part_id: deque([part_id]) for part_id in owner}
+        pieces = []
+        while len(frontiers) > 1:
+            for source in list(frontiers):
+                if len(frontiers) == 1:
+                    break
+                if source not in frontiers:  # merged into another in this round
+                    continue
+                if not frontiers[source]:
+                    del frontiers[source]
+                    pieces.append(seen.pop(source))
+                    continue
+                for neighbour in self._graph[frontiers[source].popleft()]:
+                    other = owner.get(neighbour)
+                    if other is None:
+                        owner[neighbour] = source
+                        seen[source].add(neighbour)
+                        frontiers[source].append(neighbour)
+                    elif other != source:
+                        if len(seen[other]) > len(seen[source]):
+                            source, other = other, source
+                        owner.update(dict.fromkeys(seen[other], source))
+                        seen[source] |= seen.pop(other)
+                        frontiers[source] += frontiers.pop(other)
+        return pieces
 
     def _split_off(self, component: Component, part_ids: set[int]) -> int:
         piece = Component(next(self._component_ids))
@@ -515,6 +536,13 @@ class BrickTopologyGraph:
             self._component_of[part_id] = piece.id
         self._components[piece.id] = piece
         return piece.id
+
+
+def _whole(value: SupportsIndex, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TopologyError(f"{name} is {value!r}, expected a whole number") from None
 
 
 def _by_id(connection: Connection) -> int:
