@@ -188,10 +188,27 @@ class GraphMachine(RuleBasedStateMachine):
         untouched = set(components) - set(separated.pieces)
         assert all(self.graph.component_parts(c) == components[c] for c in untouched)
 
+    @rule(data=st.data())
+    def copy(self, data):
+        """Goes on with the copy; the original must not change any more."""
+        original = self.graph
+        before = state(original)
+        self.graph = original.copy()
+        assert state(self.graph) == before
+        if self.graph.part_ids:
+            part_id = data.draw(st.sampled_from(self.graph.part_ids))
+            assert self.graph.copy().remove_part(part_id) == original.copy().remove_part(part_id)
+        added = (self.graph.add_part(BRICK), original.copy().add_part(BRICK))
+        assert added[0] == added[1]
+        assert self.graph.component_of(added[0]) not in before[0]
+        assert state(original) == before
+
     @invariant()
     def invariants(self):
         check(self.graph)
 
+
+BRICK = BrickShape(4, 2)
 
 TestGraph = GraphMachine.TestCase
 TestGraph.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
@@ -203,9 +220,6 @@ def stack(*shapes, offset=(0, 0)):
     for low, high in itertools.pairwise(ids):
         graph.connect(low, high, offset, 0)
     return graph
-
-
-BRICK = BrickShape(4, 2)
 
 
 def test_cutting_out_the_middle_separates_all_pieces():
@@ -346,6 +360,20 @@ def test_keep_chooses_the_frame(keep_stud):
     assert joined.component == kept == graph.component_of(low) == graph.component_of(high)
     expected = GridPose(5, 6, 7, 1) if keep_stud else GridPose(-1, 2, 0, 3)
     assert graph.grid_pose(low if keep_stud else high) == expected
+
+
+def test_layout_is_kept_until_the_component_changes():
+    graph = stack(BRICK, BRICK, BRICK)
+    other = graph.component_of(graph.add_part(BRICK))
+    component = graph.component_of(0)
+    before, bystander = graph.layout(component), graph.layout(other)
+    assert graph.layout(component) is before
+    graph.disconnect([0])
+    after = graph.layout(component)
+    assert after is not before and len(after.part_ids) + 1 == len(before.part_ids)
+    assert graph.layout(other) is bystander
+    graph.connect(0, 1, (0, 0), 0)
+    assert graph.layout(graph.component_of(0)).part_ids.tolist() == [0, 1, 2]
 
 
 def random_wall(rng, layers=6, width=12):

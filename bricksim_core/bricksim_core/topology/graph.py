@@ -73,6 +73,10 @@ class Component:
     parts: dict[int, GridPose] = field(default_factory=dict)
     occupancy: Occupancy = field(default_factory=Occupancy)
 
+    def copy(self) -> Component:
+        """An independent copy."""
+        return Component(self.id, dict(self.parts), self.occupancy.copy())
+
 
 @dataclass(frozen=True)
 class Joined:
@@ -118,7 +122,25 @@ class BrickTopologyGraph:
         self._component_of: dict[int, int] = {}
         self._next_part = 0
         self._next_connection = 0
-        self._component_ids = itertools.count()
+        self._next_component = 0
+        self._layouts: dict[int, ComponentLayout] = {}
+
+    def copy(self) -> BrickTopologyGraph:
+        """An independent graph that equals this one, the ids that it will give included."""
+        other = BrickTopologyGraph()
+        other._graph.add_nodes_from((p, {"part": d["part"]}) for p, d in self._graph.nodes.items())
+        other._graph.add_edges_from(
+            (a, b, {"connections": dict(data["connections"])})
+            for a, b, data in self._graph.edges(data=True)
+        )
+        other._connections = dict(self._connections)
+        other._components = {i: c.copy() for i, c in self._components.items()}
+        other._component_of = dict(self._component_of)
+        other._next_part = self._next_part
+        other._next_connection = self._next_connection
+        other._next_component = self._next_component
+        other._layouts = dict(self._layouts)
+        return other
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -229,31 +251,15 @@ class BrickTopologyGraph:
         return self.grid_pose(part_a).inverse() @ self.grid_pose(part_b)
 
     def layout(self, component_id: int) -> ComponentLayout:
-        """The component as arrays.
+        """The component as arrays. The same object is returned until the component changes.
 
         Raises:
             UnknownIdError: The component does not exist.
         """
-        grids = self._component(component_id).parts
-        part_ids = sorted(grids)
-        index = {part_id: i for i, part_id in enumerate(part_ids)}
-        connections = sorted(
-            itertools.chain.from_iterable(
-                data["connections"].values()
-                for _, _, data in self._graph.subgraph(part_ids).edges(data=True)
-            ),
-            key=_by_id,
-        )
-        return ComponentLayout(
-            part_ids=np.array(part_ids, dtype=np.int64),
-            shapes=tuple(self.part(p).shape for p in part_ids),
-            grids=np.array([grids[p] for p in part_ids], dtype=np.int64).reshape(-1, 4),
-            connection_ids=np.array([c.id for c in connections], dtype=np.int64),
-            stud_index=np.array([index[c.stud_part] for c in connections], dtype=np.int64),
-            hole_index=np.array([index[c.hole_part] for c in connections], dtype=np.int64),
-            offsets=np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 2),
-            yaws=np.array([c.yaw for c in connections], dtype=np.int64),
-        )
+        component = self._component(component_id)
+        if component_id not in self._layouts:
+            self._layouts[component_id] = self._new_layout(component.parts)
+        return self._layouts[component_id]
 
     # -- changing ---------------------------------------------------------------------------
 
@@ -285,9 +291,9 @@ class BrickTopologyGraph:
         part = Part(part_id, shape, color)
         self._next_part = max(self._next_part, part_id + 1)
         self._graph.add_node(part_id, part=part)
-        component = Component(next(self._component_ids), {part_id: grid})
+        component = self._new_component()
+        component.parts[part_id] = grid
         component.occupancy.add(part_id, grid, shape)
-        self._components[component.id] = component
         self._component_of[part_id] = component.id
         return part_id
 
@@ -304,6 +310,7 @@ class BrickTopologyGraph:
         separated = self.disconnect(c.id for c in self.connections_of(part_id))
         own = self._component_of.pop(part_id)
         del self._components[own]
+        self._layouts.pop(own, None)
         self._graph.remove_node(part_id)
         pieces = separated.pieces.get(before, (before,))
         return Separated(separated.connections, {before: tuple(p for p in pieces if p != own)})
@@ -346,6 +353,7 @@ class BrickTopologyGraph:
         if stud_component is hole_component:
             self._require_consistent(connection, stud_T_hole)
             self._insert([connection])
+            self._layouts.pop(stud_component.id, None)
             return Joined((connection,), stud_component.id)
 
         stud_T_hole_frame = target @ hole_component.parts[hole_part].inverse()
@@ -379,6 +387,8 @@ class BrickTopologyGraph:
             kept.occupancy.add(part_id, grid, self.part(part_id).shape)
             self._component_of[part_id] = kept.id
         del self._components[absorbed.id]
+        for changed in (kept.id, absorbed.id):
+            self._layouts.pop(changed, None)
         self._insert(joined)
         return Joined(tuple(joined), kept.id, absorbed.id, kept_T_absorbed)
 
@@ -399,6 +409,7 @@ class BrickTopologyGraph:
                 self._graph.remove_edge(*pair)
         pieces = {}
         for component_id, part_ids in ends.items():
+            self._layouts.pop(component_id, None)
             component = self._components[component_id]
             split = [self._split_off(component, p) for p in self._cut_off(part_ids)]
             pieces[component_id] = (component_id, *split)
@@ -411,6 +422,27 @@ class BrickTopologyGraph:
             return self._components[component_id]
         except KeyError:
             raise UnknownIdError(f"component id {component_id!r} does not exist") from None
+
+    def _new_layout(self, grids: dict[int, GridPose]) -> ComponentLayout:
+        part_ids = sorted(grids)
+        index = {part_id: i for i, part_id in enumerate(part_ids)}
+        bundles = (
+            data["connections"].values()
+            for part_id in part_ids
+            for other, data in self._graph.adj[part_id].items()
+            if part_id < other
+        )
+        connections = sorted(itertools.chain.from_iterable(bundles), key=_by_id)
+        return ComponentLayout(
+            part_ids=np.array(part_ids, dtype=np.int64),
+            shapes=tuple(self.part(p).shape for p in part_ids),
+            grids=np.array([grids[p] for p in part_ids], dtype=np.int64).reshape(-1, 4),
+            connection_ids=np.array([c.id for c in connections], dtype=np.int64),
+            stud_index=np.array([index[c.stud_part] for c in connections], dtype=np.int64),
+            hole_index=np.array([index[c.hole_part] for c in connections], dtype=np.int64),
+            offsets=np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 2),
+            yaws=np.array([c.yaw for c in connections], dtype=np.int64),
+        )
 
     def _new_connection(
         self,
@@ -512,7 +544,8 @@ class BrickTopologyGraph:
                     del frontiers[source]
                     pieces.append(seen.pop(source))
                     continue
-                for neighbour in self._graph[frontiers[source].popleft()]:
+                # Sorted, so that a copy of the graph falls apart into the same component ids.
+                for neighbour in sorted(self._graph[frontiers[source].popleft()]):
                     other = owner.get(neighbour)
                     if other is None:
                         owner[neighbour] = source
@@ -527,15 +560,20 @@ class BrickTopologyGraph:
         return pieces
 
     def _split_off(self, component: Component, part_ids: set[int]) -> int:
-        piece = Component(next(self._component_ids))
+        piece = self._new_component()
         for part_id in part_ids:
             grid, shape = component.parts.pop(part_id), self.part(part_id).shape
             component.occupancy.remove(part_id, grid, shape)
             piece.parts[part_id] = grid
             piece.occupancy.add(part_id, grid, shape)
             self._component_of[part_id] = piece.id
-        self._components[piece.id] = piece
         return piece.id
+
+    def _new_component(self) -> Component:
+        component = Component(self._next_component)
+        self._components[component.id] = component
+        self._next_component += 1
+        return component
 
 
 def _whole(value: SupportsIndex, name: str) -> int:

@@ -26,6 +26,12 @@ class Occupancy:
     def __init__(self) -> None:
         self._blocks: dict[tuple[int, int, int], dict[int, Box]] = {}
 
+    def copy(self) -> Occupancy:
+        """An independent copy."""
+        other = Occupancy()
+        other._blocks = {key: dict(block) for key, block in self._blocks.items()}
+        return other
+
     def add(self, part_id: int, grid: GridPose, shape: BrickShape) -> None:
         """Enters a part."""
         box = _box(grid, shape)
