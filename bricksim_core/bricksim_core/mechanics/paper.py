@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from bricksim_core.mechanics.geometry import (
     FaceContacts,
@@ -32,7 +33,7 @@ from bricksim_core.mechanics.geometry import (
     stud_contacts,
 )
 from bricksim_core.mechanics.qp import Program, ProgramState, QpSettings
-from bricksim_core.mechanics.types import Solution, SolveStatus
+from bricksim_core.mechanics.types import LimitLoad, Solution, SolveStatus
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -400,14 +401,17 @@ class PaperSystem:
         energy = Program("energy", m.energy, _blocks(limits), settings, rho=1.0)
         return projection, relaxation, energy
 
+    @property
+    def strength(self) -> Array:
+        """(C,) ones: the published selection counts connections."""
+        return np.ones(self.matrices.num_connections)
+
     def solve(self, loads: Array) -> Solution:
         """Internal forces that balance the loads (see `ComponentSystem`)."""
         start = time.perf_counter()
         m, p = self.matrices, self.parameters
-        required = -np.asarray(loads, dtype=float)[self._free]
-        required[:, 3:] /= m.length
-        required = required.reshape(-1)
-        if m.num_variables == 0:  # one part alone: nothing inside it carries anything
+        required = self._required(loads)
+        if m.num_variables == 0 or m.num_rows == 0:
             return self._unloaded(required, start)
 
         statuses, messages = [], []
@@ -468,6 +472,37 @@ class PaperSystem:
             solve_time=time.perf_counter() - start,
         )
 
+    def safety_factor(self, loads: Array) -> LimitLoad:
+        """The greatest multiple of the loads that meets all limits (see `ComponentSystem`).
+
+        The friction limits hold at the hull points only, as in the rest of this model, so that
+        joints one stud wide can make the factor infinite. Solved as a linear program by HiGHS; the
+        multipliers of the friction limits say how the component fails.
+        """
+        m = self.matrices
+        required = self._required(loads)
+        if not required.any():
+            return LimitLoad(np.inf, ())
+        result = linprog(
+            np.concatenate([np.zeros(m.num_variables), [-1.0]]),
+            A_ub=_blocks(
+                [[m.friction, None], [-m.compression, sp.csc_matrix((m.num_compression, 1))]]
+            ),
+            b_ub=np.concatenate([np.ones(m.num_friction), np.zeros(m.num_compression)]),
+            A_eq=_blocks([[m.equilibrium, sp.csc_matrix(-required[:, None])]]),
+            b_eq=np.zeros(m.num_rows),
+            bounds=[(None, None)] * m.num_variables + [(0.0, None)],
+            method="highs",
+        )
+        if result.status == 3:  # unbounded
+            return LimitLoad(np.inf, ())
+        if result.status != 0:
+            return LimitLoad(np.nan, ())
+        work = m.excess.T @ -result.ineqlin.marginals[: m.num_friction]
+        order = np.argsort(-work, kind="stable")
+        mechanism = tuple(order[work[order] > 1e-9 * work.max(initial=0.0)].tolist())
+        return LimitLoad(float(-result.fun), mechanism)
+
     def snapshot(self) -> tuple[ProgramState | None, ...]:
         """State of the warm starts; `restore` makes the next solve repeat bit by bit."""
         return tuple(program.state() for program in self._all)
@@ -476,6 +511,12 @@ class PaperSystem:
         """Returns to a snapshot of this system."""
         for program, state in zip(self._all, snapshot, strict=True):
             program.restore(state)
+
+    def _required(self, loads: Array) -> Array:
+        """(6 M,) internal wrench that balances the loads, torques over the length."""
+        required = -np.asarray(loads, dtype=float)[self._free]
+        required[:, 3:] /= self.matrices.length
+        return required.reshape(-1)
 
     @property
     def _all(self) -> tuple[Program, Program, Program]:
@@ -509,13 +550,14 @@ class PaperSystem:
         return utilization
 
     def _unloaded(self, required: Array, start: float) -> Solution:
+        """Nothing inside carries anything: one part alone, or the world holds all parts."""
         norm = float(np.linalg.norm(required))
         return Solution(
             status=SolveStatus.SOLVED,
             message="",
-            utilization=np.zeros(0),
-            connection_wrench=np.zeros((0, 6)),
-            contact_force=np.zeros(0),
+            utilization=np.zeros(self.matrices.num_connections),
+            connection_wrench=np.zeros((self.matrices.num_connections, 6)),
+            contact_force=np.zeros(4 * len(self.faces)),
             imbalance=norm / max(norm, self.parameters.imbalance_floor),
             solve_time=time.perf_counter() - start,
         )

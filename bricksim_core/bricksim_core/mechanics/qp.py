@@ -7,7 +7,7 @@ Problems are: minimise 1/2 x'Px + q'x subject to low <= Ax <= high.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import osqp
@@ -75,7 +75,7 @@ class Program:
         self._upper = sp.triu(P, format="csc")
         self._settings = settings
         self._rho = rho
-        self._osqp: osqp.OSQP | None = None
+        self._osqp: Any = None  # osqp.OSQP, whose attributes are typed None before its setup
         self._state: ProgramState | None = None
 
     def solve(self, q: Array, low: Array, high: Array) -> QpResult:
@@ -97,7 +97,7 @@ class Program:
             self._P, q, self._A, low, high, self._settings.interior_tolerance
         )
         if outcome == "solved":
-            self._remember(setup, x, np.zeros(self._A.shape[0]))
+            self._remember(setup, x, np.zeros_like(low))
             return QpResult(x, SolveStatus.FALLBACK, trouble)
         self._osqp = self._state = None
         return QpResult(x, SolveStatus.FAILED, f"{trouble}; interior point {outcome}")
@@ -109,11 +109,8 @@ class Program:
     def restore(self, state: ProgramState | None) -> None:
         """Returns to a state of a program with the same matrices."""
         self._osqp, self._state = None, state
-        if state is not None:
-            self._osqp = self._setup(*state.setup)
-            self._osqp.update_settings(rho=state.rho)
 
-    def _setup(self, q: Array, low: Array, high: Array) -> osqp.OSQP:
+    def _setup(self, q: Array, low: Array, high: Array) -> Any:
         solver = osqp.OSQP()
         solver.setup(
             self._upper,
@@ -131,11 +128,14 @@ class Program:
 
     def _run_osqp(self, q: Array, low: Array, high: Array):
         """OSQP's result and the vectors that the solver was set up with."""
-        if self._osqp is None or self._state is None:
+        if self._state is None:
             self._osqp = self._setup(q, low, high)
             setup = (q.copy(), low.copy(), high.copy())
         else:
             setup = self._state.setup
+            if self._osqp is None:
+                self._osqp = self._setup(*setup)
+                self._osqp.update_settings(rho=self._state.rho)
             self._osqp.update(q=q, l=low, u=high)
             # Set explicitly, so that the iteration hangs on nothing but the state.
             self._osqp.warm_start(x=self._state.x, y=self._state.y)
@@ -143,7 +143,7 @@ class Program:
 
     def _remember(self, setup: tuple[Array, Array, Array], x: Array, y: Array) -> None:
         # OSQP adapts rho as it goes; its Python class does not show the value.
-        rho = self._osqp._solver.get_settings().rho  # type: ignore[union-attr]
+        rho = self._osqp._solver.get_settings().rho
         self._state = ProgramState(setup, x.copy(), y.copy(), rho)
 
 
@@ -156,7 +156,7 @@ def solve_interior(
         The minimiser and "solved", or the last iterate and the solver's word for what happened.
     """
     rows = sp.csr_matrix(A)
-    equal = low == high
+    equal = np.equal(low, high)
     solver = piqp.SparseSolver()
     solver.settings.verbose = False
     solver.settings.eps_abs = solver.settings.eps_rel = tolerance

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,11 @@ class LimitLoad:
 class ComponentSystem(Protocol):
     """A model's equations for one component: constant while the topology is."""
 
+    @property
+    def strength(self) -> Array:
+        """(C,) what it takes to break each connection; only ratios matter (break selection)."""
+        ...
+
     def solve(self, loads: Array) -> Solution:
         """Internal forces that balance the loads.
 
@@ -87,7 +92,7 @@ class ComponentSystem(Protocol):
         """What the next `solve` hangs on beside its loads (warm starts); None if nothing."""
         ...
 
-    def restore(self, snapshot: object) -> None:
+    def restore(self, snapshot: Any) -> None:
         """Returns to a snapshot of this system: the next `solve` repeats bit by bit."""
         ...
 

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches moving components and says which connections break."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.mechanics.selection import select_breaks
+from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout
+
+
+@dataclass(frozen=True)
+class BreakageThresholds:
+    """When connections break.
+
+    Attributes:
+        enabled: False: nothing is solved and nothing breaks.
+        utilization: Load over capacity above which a connection is overloaded [-].
+        cooldown: Time after a change of a component in which none of its connections breaks [s]: a
+            join leaves the solution a few steps to settle. BrickSim's value.
+        imbalance: Part of the loads that no internal force can balance, above which the finding
+            says so [-]. BrickSim's value.
+    """
+
+    enabled: bool = True
+    utilization: float = 1.0
+    cooldown: float = 0.05
+    imbalance: float = 0.1
+
+
+class BreakCriterion(Protocol):
+    """Decides which overloaded connections fail. Its memory goes by connection id, so that it
+    outlasts joins and breaks elsewhere in the component."""
+
+    def failed(
+        self, layout: ComponentLayout, solution: Solution, loads: Array, dt: float
+    ) -> NDArray[np.bool_]:
+        """Takes in one step of a component.
+
+        Args:
+            layout: The component.
+            solution: Its internal forces.
+            loads: (N, 6) loads on its parts, as `ComponentSystem.solve` takes them.
+            dt: Length of the step [s].
+
+        Returns:
+            (C,) connections that fail; those not overloaded are passed over.
+        """
+        ...
+
+    def forget(self, connection_ids: tuple[int, ...]) -> None:
+        """Drops what it knows of connections that have ended."""
+        ...
+
+    def snapshot(self) -> object:
+        """Its complete memory, to be given to `restore`."""
+        ...
+
+    def restore(self, snapshot: Any) -> None:
+        """Returns to a snapshot."""
+        ...
+
+
+class BreaksAtOnce:
+    """The published criterion: whatever is overloaded fails in the same step."""
+
+    def failed(
+        self, layout: ComponentLayout, solution: Solution, loads: Array, dt: float
+    ) -> NDArray[np.bool_]:
+        """All connections (see `BreakCriterion.failed`)."""
+        return np.ones(len(layout.connection_ids), dtype=bool)
+
+    def forget(self, connection_ids: tuple[int, ...]) -> None:
+        """Has no memory."""
+
+    def snapshot(self) -> None:
+        """Has no memory."""
+
+    def restore(self, snapshot: None) -> None:
+        """Has no memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What the detector says of one component in one step.
+
+    Attributes:
+        utilization: (C,) by the layout's order of connections; NaN where unknown.
+        broken: Ids of the connections that break now.
+        bypassed: Ids of overloaded connections that cannot come apart because sound ones hold their
+            parts together.
+        solution: Internal forces; None if nothing was solved.
+        message: What the user should know of the solve; empty if all is well.
+    """
+
+    utilization: Array
+    broken: tuple[int, ...] = ()
+    bypassed: tuple[int, ...] = ()
+    solution: Solution | None = None
+    message: str = ""
+
+
+@dataclass
+class _Entry:
+    layout: ComponentLayout
+    anchored: NDArray[np.bool_]
+    system: ComponentSystem
+    age: float = field(default=0.0)
+
+
+class BreakageDetector:
+    """Examines components step by step; equations are kept while a component does not change.
+
+    The same sequence of calls gives the same findings, bit by bit, also from a restored snapshot.
+    """
+
+    def __init__(
+        self,
+        model: ConnectionModel,
+        thresholds: BreakageThresholds = BreakageThresholds(),
+        criterion: BreakCriterion | None = None,
+    ) -> None:
+        """
+        Args:
+            model: Gives the internal forces.
+            thresholds: May be exchanged at any time.
+            criterion: Decides what fails; None: `BreaksAtOnce`.
+        """
+        self.model = model
+        self.thresholds = thresholds
+        self.criterion: BreakCriterion = BreaksAtOnce() if criterion is None else criterion
+        self._entries: dict[int, _Entry] = {}
+
+    def examine(
+        self,
+        component_id: int,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        loads: Array,
+        dt: float,
+    ) -> Finding:
+        """Takes in one step of a component.
+
+        Args:
+            component_id: Its id.
+            layout: The component as it was during the step. Handing in the same object again saves
+                a comparison.
+            anchored: (N,) parts that the world holds.
+            loads: (N, 6) loads on the parts (`loads.part_loads`).
+            dt: Length of the step [s].
+        """
+        count = len(layout.connection_ids)
+        if not self.thresholds.enabled or count == 0:
+            return Finding(np.full(count, np.nan))
+        entry = self._entry(component_id, layout, anchored)
+        settled = entry.age >= self.thresholds.cooldown - 1e-9
+        entry.age += dt
+        solution = entry.system.solve(loads)
+        if solution.status is SolveStatus.FAILED:
+            message = f"no internal forces found, nothing breaks: {solution.message}"
+            return Finding(solution.utilization, solution=solution, message=message)
+
+        message = solution.message
+        if solution.imbalance > self.thresholds.imbalance:
+            excess = f"{solution.imbalance:.0%} of the loads cannot be balanced"
+            message = f"{message}; {excess}" if message else excess
+        failed = self.criterion.failed(layout, solution, loads, dt)
+        overloaded = solution.utilization > self.thresholds.utilization
+        selection = select_breaks(
+            anchored,
+            layout.stud_index,
+            layout.hole_index,
+            solution.utilization,
+            overloaded,
+            entry.system.strength,
+            candidates=failed,
+        )
+        broken = tuple(layout.connection_ids[selection.broken].tolist()) if settled else ()
+        self.criterion.forget(broken)
+        return Finding(
+            utilization=solution.utilization,
+            broken=broken,
+            bypassed=tuple(layout.connection_ids[selection.bypassed].tolist()),
+            solution=solution,
+            message=message,
+        )
+
+    def forget(self, component_id: int) -> None:
+        """Drops the equations of a component that changed or is gone; unknown ids are fine."""
+        self._entries.pop(component_id, None)
+
+    def snapshot(self) -> object:
+        """Everything that the next findings hang on, to be given to `restore`."""
+        entries = {
+            component_id: (e.layout, e.anchored, e.system, e.age, e.system.snapshot())
+            for component_id, e in self._entries.items()
+        }
+        return self.model, self.thresholds, self.criterion, self.criterion.snapshot(), entries
+
+    def restore(self, snapshot: Any) -> None:
+        """Returns to a snapshot of this detector."""
+        self.model, self.thresholds, self.criterion, memory, entries = snapshot
+        self.criterion.restore(memory)
+        self._entries = {}
+        for component_id, (layout, anchored, system, age, state) in entries.items():
+            system.restore(state)
+            self._entries[component_id] = _Entry(layout, anchored, system, age)
+
+    def _entry(
+        self, component_id: int, layout: ComponentLayout, anchored: NDArray[np.bool_]
+    ) -> _Entry:
+        entry = self._entries.get(component_id)
+        if (
+            entry is None
+            or not _same(entry.layout, layout)
+            or not np.array_equal(entry.anchored, anchored)
+        ):
+            anchored = np.array(anchored, dtype=bool)
+            entry = _Entry(layout, anchored, self.model.system(layout, anchored))
+            self._entries[component_id] = entry
+        return entry
+
+
+def _same(a: ComponentLayout, b: ComponentLayout) -> bool:
+    return a is b or (
+        a.shapes == b.shapes
+        and np.array_equal(a.part_ids, b.part_ids)
+        and np.array_equal(a.grids, b.grids)
+        and np.array_equal(a.connection_ids, b.connection_ids)
+        and np.array_equal(a.stud_index, b.stud_index)
+        and np.array_equal(a.hole_index, b.hole_index)
+    )

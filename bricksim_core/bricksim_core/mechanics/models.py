@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The snap-fit models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bricksim_core.errors import BrickSimError
+from bricksim_core.mechanics.paper import PaperModel
+from bricksim_core.mechanics.types import ConnectionModel
+
+
+class UnknownModelError(BrickSimError):
+    """No snap-fit model has this name."""
+
+
+_FACTORIES: dict[str, Callable[[], ConnectionModel]] = {"paper": PaperModel}
+
+
+def model_names() -> list[str]:
+    """Names of all models, sorted."""
+    return sorted(_FACTORIES)
+
+
+def get_model(model: str | ConnectionModel) -> ConnectionModel:
+    """A model with its default constants by name; a model itself is passed through.
+
+    Raises:
+        UnknownModelError: There is none of this name.
+    """
+    if not isinstance(model, str):
+        return model
+    if model not in _FACTORIES:
+        expected = " or ".join(repr(name) for name in model_names())
+        raise UnknownModelError(f"model is {model!r}, expected {expected}")
+    return _FACTORIES[model]()
