@@ -113,7 +113,8 @@ def run(
         except FileNotFoundError:
             raise SetupError(f"{command[0]} was not found") from None
     if result.returncode != 0:
-        tail = "\n  ".join(path.read_text(errors="replace").splitlines()[-15:])
+        lines = path.read_text(errors="replace").splitlines()[-15:]
+        tail = "\n  ".join(line[:200] for line in lines)
         raise SetupError(
             f"{Path(command[0]).name} failed, see {path.relative_to(ROOT)}; its end:\n  {tail}"
         )

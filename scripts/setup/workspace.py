@@ -53,6 +53,7 @@ def _colcon(packages: list[str], source: str) -> None:
     run(
         [
             *(PYTHON, "-m", "colcon", "build", "--merge-install", "--symlink-install"),
+            "--continue-on-error",
             *("--base-paths", *packages),
             *("--cmake-args", f"-DPython3_EXECUTABLE={PYTHON}", "--no-warn-unused-cli"),
         ],

@@ -57,14 +57,15 @@ def split_launch_arguments(words: list[str]) -> list[tuple[str, str]]:
 
 def describe_arguments(arguments: list[DeclareLaunchArgument]) -> str:
     """Text of ``--show-args``."""
+    if not arguments:
+        return "No arguments."
     lines = ["Arguments (pass arguments as '<name>:=<value>'):"]
     for argument in arguments:
-        choices = f" Valid choices are: {argument.choices}" if argument.choices else ""
-        lines += ["", f"    '{argument.name}':", f"        {argument.description}{choices}"]
+        lines += ["", f"    '{argument.name}':", f"        {argument.description}"]
         if argument.default_value is not None:
             default = "".join(part.describe() for part in argument.default_value)
             lines.append(f"        (default: {default})")
-    return "\n".join(lines if arguments else [*lines, "", "  No arguments."])
+    return "\n".join(lines)
 
 
 class LaunchCommand(CommandExtension):
