@@ -59,10 +59,10 @@ class Trajectory:
         """Time of the last point [s]."""
         return float(self.times[-1])
 
-    def sample(self, time: float) -> tuple[Array, Array]:
-        """(J,) positions [rad] and velocities [rad/s] at a time, held outside the trajectory."""
+    def sample(self, time: float) -> tuple[Array, Array, Array]:
+        """(J,) positions [rad], velocities and accelerations at a time; at rest after the end."""
         if time >= self.duration:
-            return self.positions[-1], np.zeros(len(self.joints))
+            return self.positions[-1], np.zeros(len(self.joints)), np.zeros(len(self.joints))
         i = max(int(np.searchsorted(self.times, time, side="right")) - 1, 0)
         step = self.times[i + 1] - self.times[i]
         s = max(time - self.times[i], 0.0) / step
@@ -73,7 +73,8 @@ class Trajectory:
         c3 = 2.0 * (p0 - p1) + v0 + v1
         position = p0 + s * (v0 + s * (c2 + s * c3))
         velocity = (v0 + s * (2.0 * c2 + 3.0 * s * c3)) / step
-        return position, velocity
+        acceleration = (1.0 - s) * self.accelerations[i] + s * self.accelerations[i + 1]
+        return position, velocity, acceleration
 
 
 class MotionPlanner(Protocol):

@@ -46,8 +46,9 @@ def brick_box(shape: BrickShape, parent_T_part: Array) -> Box:
     return Box((length, width, height), parent_T_part @ transform([0.0, 0.0, 0.5 * height]))
 
 
-def table_box(height: float = 0.0, extent: float = 3.0) -> Box:
-    """The table top: a slab whose upper face is at ``height`` [m]."""
+def table_box(height: float = -0.001, extent: float = 3.0) -> Box:
+    """The table top: a slab whose upper face is at ``height`` [m], a little below the true one so
+    that what lies on the table does not count as a collision."""
     centre = transform([0.0, 0.0, height - 0.5 * _TABLE_THICKNESS])
     return Box((extent, extent, _TABLE_THICKNESS), centre)
 

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grasps of a brick from above, computed from its geometry and its surroundings.
+
+A grasp is the pose of the tool in the part frame. The fingers close along the part's x or y axis on
+two opposite sides; the hand may be turned by half a turn; the grip may be anywhere along the side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bricksim_core.parts import STUD_PITCH, BrickShape
+from bricksim_core.spatial import Array, transform
+from bricksim_moveit_demo.description import MAX_WIDTH
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.planning.scene import Box
+
+TIP_BEYOND_TOOL = 0.0095
+"""Distance from the tool frame's origin to the end of the fingertips [m] (urdf/fr3.yaml)."""
+TIP_WIDTH = 0.0175
+"""Width of a fingertip along the gripped side [m]."""
+TIP_THICKNESS = 0.0152
+"""Thickness of a fingertip away from the gripped side [m]."""
+
+_LEAST_CONTACT = 0.5 * STUD_PITCH
+"""Least length of the gripped side that a fingertip must cover [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grasp:
+    """Where the gripper takes a brick.
+
+    Attributes:
+        part_T_tool: (4, 4) pose of the tool in the part frame [m].
+        width: Width of the brick between the fingers [m].
+        depth: How far the fingertips reach below the brick's top [m].
+        offset: Distance of the grip from the middle of the side [m].
+    """
+
+    part_T_tool: Array
+    width: float
+    depth: float
+    offset: float
+
+
+def grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
+    """All grasps of a brick from above, best first: deep and central before shallow and outer.
+
+    Args:
+        shape: The brick.
+        parameters: Depths and clearances.
+    """
+    length, width, height = shape.size
+    depths = [d for d in parameters.grip_depths if d <= height - parameters.table_clearance]
+    options = []
+    for along_x, closing, side in ((True, width, length), (False, length, width)):
+        if closing + 2.0 * parameters.release_clearance > MAX_WIDTH:
+            continue
+        for offset in _offsets(side):
+            for rank, depth in enumerate(depths):
+                cost = abs(offset) / STUD_PITCH + rank + (0.5 if closing > side else 0.0)
+                options.append((cost, along_x, closing, offset, depth))
+    for _, along_x, closing, offset, depth in sorted(options, key=lambda option: option[0]):
+        for half_turn in (False, True):
+            part_T_tool = _tool_pose(height, along_x, offset, depth, half_turn)
+            yield Grasp(part_T_tool, closing, depth, offset)
+
+
+def hand_boxes(opening: float) -> list[Box]:
+    """Boxes that enclose fingertips, fingers and hand, in the tool frame.
+
+    Args:
+        opening: Distance of the finger pads [m].
+    """
+    boxes = []
+    for side in (1.0, -1.0):
+        tip = side * (0.5 * opening + 0.5 * TIP_THICKNESS)
+        boxes.append(Box((TIP_WIDTH, TIP_THICKNESS, 0.0185), transform([0.0, tip, 0.00025])))
+        finger = side * (0.5 * opening + 0.0145)
+        boxes.append(Box((0.022, 0.023, 0.0385), transform([0.0, finger, -0.0258])))
+    boxes.append(Box((0.0634, 0.2046, 0.0922), transform([0.0, 0.0, -0.0834])))
+    return boxes
+
+
+def hand_is_free(
+    world_T_tool: Array, opening: float, obstacles: Sequence[Box], clearance: float
+) -> bool:
+    """Whether fingers and hand at a pose keep a clearance [m] from all obstacles."""
+    return not any(
+        boxes_overlap(Box(part.size, world_T_tool @ part.pose), obstacles, clearance).any()
+        for part in hand_boxes(opening)
+    )
+
+
+def boxes_overlap(box: Box, others: Sequence[Box], clearance: float = 0.0) -> Array:
+    """Which boxes come closer to a box than a clearance (separating axes of two cuboids).
+
+    The clearance is exact across faces and slightly generous across edges.
+
+    Args:
+        box: One box.
+        others: M boxes in the same frame.
+        clearance: Gap to keep [m].
+
+    Returns:
+        (M,) bool.
+    """
+    if not others:
+        return np.zeros(0, dtype=bool)
+    half_a = 0.5 * np.array(box.size)
+    half_b = 0.5 * np.array([other.size for other in others])
+    poses = np.array([other.pose for other in others])
+    axes_a = box.pose[:3, :3].T
+    axes_b = np.swapaxes(poses[:, :3, :3], 1, 2)
+    crossed = np.cross(axes_a[None, :, None, :], axes_b[:, None, :, :]).reshape(-1, 9, 3)
+    axes = np.concatenate(
+        [np.broadcast_to(axes_a, (len(others), 3, 3)), axes_b, crossed], axis=1
+    )
+    norms = np.linalg.norm(axes, axis=2)
+    axes = axes / np.maximum(norms, 1e-9)[..., None]
+    distance = np.abs(np.einsum("mki,mi->mk", axes, poses[:, :3, 3] - box.pose[:3, 3]))
+    reach_a = np.abs(np.einsum("mki,ji->mkj", axes, axes_a)) @ half_a
+    reach_b = np.einsum("mkj,mj->mk", np.abs(np.einsum("mki,mji->mkj", axes, axes_b)), half_b)
+    gap = distance - reach_a - reach_b
+    gap[norms < 1e-6] = -np.inf
+    return gap.max(axis=1) < clearance
+
+
+def _offsets(side: float) -> list[float]:
+    """Grip positions along a side in half studs, from the middle outwards."""
+    greatest = 0.5 * side + 0.5 * TIP_WIDTH - _LEAST_CONTACT
+    greatest = min(greatest, 0.5 * side)
+    step = 0.5 * STUD_PITCH
+    count = int(greatest / step + 1e-9)
+    return sorted((i * step for i in range(-count, count + 1)), key=lambda o: (abs(o), -o))
+
+
+def _tool_pose(
+    height: float, along_x: bool, offset: float, depth: float, half_turn: bool
+) -> Array:
+    """Tool over the part, z down; fingers close along the part's y if the grip moves along x."""
+    closing = np.array([0.0, 1.0, 0.0]) if along_x else np.array([1.0, 0.0, 0.0])
+    if half_turn:
+        closing = -closing
+    down = np.array([0.0, 0.0, -1.0])
+    pose = np.eye(4)
+    pose[:3, :3] = np.column_stack([np.cross(closing, down), closing, down])
+    place = [offset, 0.0] if along_x else [0.0, offset]
+    pose[:3, 3] = [*place, height - depth + TIP_BEYOND_TOOL]
+    return pose

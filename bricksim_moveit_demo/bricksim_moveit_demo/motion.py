@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocking motions of one arm in a world: what the task logic is written with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from bricksim_core.spatial import Array
+from bricksim_moveit_demo.control.arm import ArmController
+from bricksim_moveit_demo.control.gripper import GripperStatus
+from bricksim_moveit_demo.control.trajectory import Status, Tolerances
+from bricksim_moveit_demo.description import ArmDescription
+from bricksim_moveit_demo.errors import ControllerError, Outcome, TaskError
+from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
+from bricksim_moveit_demo.planning.scene import PlanningScene, brick_name
+from bricksim_moveit_demo.world import World
+
+_GRIPPER_TIMEOUT = 3.0
+"""Longest time of a gripper command [s]: the whole stroke takes 0.8 s."""
+
+
+class ArmMotion:
+    """One arm, its planner and what it carries.
+
+    Attributes:
+        planning_time: Wall time spent planning so far [s].
+    """
+
+    def __init__(self, world: World, planner: MotionPlanner, name: str) -> None:
+        self.world = world
+        self.planner = planner
+        self.controller: ArmController = world.arms[name]
+        self.planning_time = 0.0
+
+    @property
+    def arm(self) -> ArmDescription:
+        """The arm."""
+        return self.controller.arm
+
+    @property
+    def tool(self) -> Array:
+        """(4, 4) world_T_tool [m] where the controller wants the tool."""
+        return self.controller.tool_reference
+
+    # -- planned motions ----------------------------------------------------------------------
+
+    @property
+    def held(self) -> int | None:
+        """Id of the part in the gripper."""
+        return self.world.held.get(self.arm.name)
+
+    def carried(self) -> list[int]:
+        """Ids of all parts that move with the tool."""
+        if self.held is None or self.world.is_fixed(self.held):
+            return []
+        graph = self.world.graph
+        return graph.component_parts(graph.component_of(self.held))
+
+    def touching(self, part_ids: Iterable[int]) -> list[tuple[str, str]]:
+        """Pairs that let hand and load touch some bricks."""
+        names = [brick_name(part_id) for part_id in part_ids]
+        own = [*self.arm.hand_links, *(brick_name(p) for p in self.carried())]
+        return [(a, b) for a in own for b in names if a != b]
+
+    def plan(self, request: Callable[[], Trajectory]) -> Trajectory:
+        """Calls a planner and counts its wall time."""
+        started = time.perf_counter()
+        try:
+            return request()
+        finally:
+            self.planning_time += time.perf_counter() - started
+
+    def go_to_pose(self, world_T_tool: Array, scene: PlanningScene | None = None) -> None:
+        """Moves freely to a tool pose ((4, 4) [m]).
+
+        Raises:
+            PlanningError: No motion was found.
+            ControllerError: The controller gave up.
+            TaskError: The arm ran into something.
+        """
+        scene = scene or self.world.planning_scene()
+        self.follow(self.plan(lambda: self.planner.plan_to_pose(scene, self.arm, world_T_tool)))
+
+    def go_to_joints(
+        self, goals: Sequence[Array], scene: PlanningScene | None = None
+    ) -> None:
+        """Moves freely to one of several joint positions ((7,) [rad]); raises as `go_to_pose`."""
+        scene = scene or self.world.planning_scene()
+        self.follow(self.plan(lambda: self.planner.plan_to_joints(scene, self.arm, goals)))
+
+    def go_straight(
+        self,
+        poses: Sequence[Array],
+        speed: float | None = None,
+        scene: PlanningScene | None = None,
+        force_limit: float | None = None,
+    ) -> None:
+        """Moves along straight lines; raises as `go_to_pose`."""
+        scene = scene or self.world.planning_scene()
+        planned = self.plan(lambda: self.planner.plan_straight(scene, self.arm, poses, speed))
+        self.follow(planned, force_limit)
+
+    def follow(self, trajectory: Trajectory, force_limit: float | None = None) -> None:
+        """Executes a trajectory to its end.
+
+        Args:
+            trajectory: Starts where the arm is.
+            force_limit: Force on the tool [N] that ends the motion as a collision; None: no limit.
+
+        Raises:
+            ControllerError: The controller rejected or aborted it.
+            TaskError: The force limit was exceeded.
+        """
+        controller = self.controller
+        controller.hold()
+        self.settle_motion()
+        controller.tare()
+        follower = controller.follower
+        follower.start(
+            trajectory, self.world.time, controller.reference.positions, Tolerances()
+        )
+        while follower.status is Status.ACTIVE:
+            self.world.advance()
+            force = float(np.linalg.norm(controller.wrench[:3]))
+            if force_limit is not None and force > force_limit:
+                controller.hold()
+                self.settle_motion()
+                controller.relax()
+                raise TaskError(
+                    f"{self.arm.name}: {force:.1f} N on the tool during a free motion, expected at"
+                    f" most {force_limit:.1f}",
+                    Outcome.COLLISION,
+                )
+        if follower.status is not Status.SUCCEEDED:
+            raise ControllerError(f"{self.arm.name}: {follower.message or follower.status}")
+
+    def settle_motion(self) -> None:
+        """Waits until no trajectory is active."""
+        while self.controller.follower.status is Status.ACTIVE:
+            self.world.advance()
+
+    # -- others -------------------------------------------------------------------------------
+
+    def wait(self, duration: float) -> None:
+        """Stands still for a time [s]."""
+        self.controller.hold()
+        end = self.world.time + duration
+        while self.world.time < end:
+            self.world.advance()
+
+    def tare(self, duration: float) -> None:
+        """Rests for a time [s], then takes the wrench estimate as zero."""
+        self.wait(duration)
+        self.controller.tare()
+
+    def move_gripper(self, width: float, force: float) -> GripperStatus:
+        """Moves the fingers until the width [m] is reached or they stall.
+
+        Raises:
+            ControllerError: Neither happened in time.
+        """
+        gripper = self.controller.gripper
+        gripper.start(width, force, self.world.time)
+        end = self.world.time + _GRIPPER_TIMEOUT
+        while gripper.status is GripperStatus.ACTIVE:
+            if self.world.time > end:
+                raise ControllerError(
+                    f"{self.arm.name}: gripper neither reached {width:.4f} m nor stalled in"
+                    f" {_GRIPPER_TIMEOUT} s"
+                )
+            self.world.advance()
+        return gripper.status

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every number of picking and inserting, in one place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from bricksim_moveit_demo.errors import TaskError
+
+
+@dataclass(frozen=True)
+class TaskParameters:
+    """How bricks are picked, inserted and taken off. All values are positive.
+
+    Attributes:
+        grip_force: Force of each finger on a brick [N]; the hand can do 70.
+        grip_depths: How far the fingertips reach below a brick's top, tried in this order [m].
+        open_clearance: Gap between an opened finger and the brick's side before a grasp [m].
+        release_clearance: The same after letting go [m].
+        neighbor_clearance: Least gap of fingers and hand to other bricks [m].
+        table_clearance: Least gap of the fingertips to the table [m].
+        approach_height: Height above a grasp or a seat where straight motions begin [m].
+        lift_height: How high a brick is lifted after a grasp [m].
+        approach_speed: Speed of the last straight piece before a grasp [m/s].
+        descend_speed: Speed of the descent until contact [m/s].
+        contact_force: Force that counts as contact [N].
+        press_force: Greatest pressing force [N]; real bricks need 15 to 18.
+        press_ramp: How fast the pressing force rises [N/s].
+        press_speed: Greatest speed while pressing [m/s].
+        search_radius: Radius of the spiral search [m].
+        search_pitch: Distance of its turns [m].
+        search_speed: Speed along it [m/s].
+        search_force: Pressing force during the search [N].
+        search_yaw: Amplitude of the turning during the search [rad].
+        settle_time: How long the arm rests before a force is tared or a brick checked [s].
+        collision_force: Force on a motion through free space that counts as a collision [N].
+        slip_position: Greatest shift of a held brick in the gripper [m].
+        slip_rotation: Greatest rotation of a held brick in the gripper [rad].
+        width_tolerance: Greatest difference of gripper width and brick width when gripped [m].
+        missing_distance: A brick farther than this from where it should be is missing [m].
+        pull_force: Greatest force when taking a brick off [N].
+        pull_speed: Speed of pulling [m/s].
+        twist_angle: Tilt when twisting a brick off [rad].
+        tries: How often a brick is tried in all.
+        timeout: Greatest time for one brick [s].
+    """
+
+    grip_force: float = 30.0
+    grip_depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022)
+    open_clearance: float = 0.004
+    release_clearance: float = 0.0025
+    neighbor_clearance: float = 0.0005
+    table_clearance: float = 0.001
+    approach_height: float = 0.03
+    lift_height: float = 0.08
+    approach_speed: float = 0.08
+    descend_speed: float = 0.02
+    contact_force: float = 1.0
+    press_force: float = 25.0
+    press_ramp: float = 15.0
+    press_speed: float = 0.005
+    search_radius: float = 0.003
+    search_pitch: float = 0.001
+    search_speed: float = 0.008
+    search_force: float = 4.0
+    search_yaw: float = math.radians(4.0)
+    settle_time: float = 0.1
+    collision_force: float = 15.0
+    slip_position: float = 0.003
+    slip_rotation: float = math.radians(8.0)
+    width_tolerance: float = 0.0015
+    missing_distance: float = 0.03
+    pull_force: float = 60.0
+    pull_speed: float = 0.01
+    twist_angle: float = math.radians(16.0)
+    tries: int = 4
+    timeout: float = 180.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            values = value if isinstance(value, tuple) else (value,)
+            if not values or not all(math.isfinite(v) and v > 0.0 for v in values):
+                raise TaskError(f"parameter {item.name} is {value}, expected positive numbers")

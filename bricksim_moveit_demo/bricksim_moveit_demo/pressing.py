@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed-loop insertion: descend until contact, press with a force ramp, search, pull off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from bricksim_core.events import ConnectionEvent, EventKind
+from bricksim_core.parts import STUD_HEIGHT
+from bricksim_core.spatial import Array
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.motion import ArmMotion
+from bricksim_moveit_demo.parameters import TaskParameters
+
+_COMPLIANCE = 5e-4
+"""Pressing speed per missing force [m/s/N]: a tenth of a second for an arm of 20 kN/m."""
+_OVERTRAVEL = 0.004
+"""How far below the expected height [m] contact is awaited."""
+_EARLY = 0.006
+"""Contact this far above the studs [m] is with something else."""
+_DWELL = 0.15
+"""How long a reached force is held before the next thing is tried [s]."""
+
+ConnectionKey = tuple[int, int, tuple[int, int], int]
+"""Stud part, hole part, offset, yaw: what makes a connection the wanted one."""
+
+
+class Pressing:
+    """Moves along the insertion axis of one seat, watching force and events.
+
+    Attributes:
+        force: Force along the axis now [N], positive when the seat pushes back.
+        greatest: Greatest such force so far [N].
+    """
+
+    def __init__(
+        self,
+        motion: ArmMotion,
+        axis: Array,
+        parameters: TaskParameters,
+        report_force: Callable[[float], None],
+    ) -> None:
+        self._motion = motion
+        self._axis = axis
+        self._parameters = parameters
+        self._report = report_force
+        self._mark = len(motion.world.events)
+        self.force = 0.0
+        self.greatest = 0.0
+
+    def events(self) -> Sequence[ConnectionEvent]:
+        """Connection events since this object was made."""
+        return self._motion.world.events[self._mark :]
+
+    def formed(self) -> list[ConnectionKey]:
+        """Connections that began since."""
+        return [
+            connection_key(event) for event in self.events() if event.kind is EventKind.ASSEMBLED
+        ]
+
+    def descend(self, distance: float, studs: bool = True) -> None:
+        """Moves down until contact.
+
+        Args:
+            distance: How far above its seat the brick is [m].
+            studs: False if there are no studs to meet first (the table).
+
+        Raises:
+            TaskError: Contact came too early (COLLISION) or not at all (BRICK_LOST).
+        """
+        limit = distance + _OVERTRAVEL
+        start = self._height()
+        while self.force < self._parameters.contact_force and not self.formed():
+            travelled = start - self._height()
+            if travelled > limit:
+                self._motion.controller.hold()
+                raise TaskError(
+                    f"no contact {1e3 * _OVERTRAVEL:.0f} mm below the seat: the brick or its seat is"
+                    " not there",
+                    Outcome.BRICK_LOST,
+                )
+            self._step(-self._parameters.descend_speed)
+        above = distance - (start - self._height()) - (STUD_HEIGHT if studs else 0.0)
+        if above > _EARLY and not self.formed():
+            self._motion.controller.hold()
+            raise TaskError(
+                f"contact {1e3 * above:.1f} mm above the seat: something is in the way",
+                Outcome.COLLISION,
+            )
+
+    def press(self, force: float) -> bool:
+        """Raises the force to a limit [N] and dwells there; True as soon as something connects."""
+        target = max(self.force, self._parameters.contact_force)
+        dwell = 0.0
+        period = self._period()
+        while dwell < _DWELL:
+            if self.formed():
+                return True
+            target = min(target + self._parameters.press_ramp * period, force)
+            if target >= force:
+                dwell += period
+            self._push(target)
+        return bool(self.formed())
+
+    def search(self, force: float) -> bool:
+        """Moves along a spiral while pressing with a force [N]; True when something connects.
+
+        Ends where it began.
+        """
+        start = self._motion.tool
+        for offset, yaw in self._spiral():
+            if self.formed():
+                return True
+            here = self._motion.tool
+            wanted = start[:3, 3] + offset
+            lateral = (wanted - here[:3, 3]) / self._period()
+            lateral -= self._axis * (lateral @ self._axis)
+            turned = _yaw_between(start, here, self._axis)
+            self._push(force, lateral, (yaw - turned) / self._period())
+        return bool(self.formed())
+
+    def pull(self, force: float, distance: float) -> bool:
+        """Moves up until the brick is free.
+
+        Args:
+            force: Greatest force [N].
+            distance: How far to go [m].
+
+        Returns:
+            False if the force limit was met first.
+        """
+        start = self._height()
+        while self._height() - start < distance:
+            if -self.force > force:
+                self._motion.controller.hold()
+                return False
+            self._step(self._parameters.pull_speed)
+        self._motion.controller.hold()
+        return True
+
+    def tilt(self, edge: Array, about: Array, angle: float) -> None:
+        """Turns the tool about a line.
+
+        Args:
+            edge: (3,) a point of the line [m], world.
+            about: (3,) its unit direction.
+            angle: How far to turn [rad].
+        """
+        rate = self._parameters.pull_speed / 0.01
+        turned = 0.0
+        while turned < angle:
+            spin = about * rate
+            velocity = np.cross(spin, self._motion.tool[:3, 3] - edge)
+            self._motion.controller.servo(np.concatenate([velocity, spin]))
+            self._advance()
+            turned += rate * self._period()
+        self._motion.controller.hold()
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _height(self) -> float:
+        return float(self._motion.tool[:3, 3] @ self._axis)
+
+    def _period(self) -> float:
+        return self._motion.world.period
+
+    def _step(self, speed: float) -> None:
+        self._motion.controller.servo(np.concatenate([speed * self._axis, np.zeros(3)]))
+        self._advance()
+
+    def _push(self, force: float, lateral: Array | None = None, spin: float = 0.0) -> None:
+        limit = self._parameters.press_speed
+        speed = float(np.clip(_COMPLIANCE * (self.force - force), -limit, limit))
+        linear = speed * self._axis
+        if lateral is not None:
+            linear = linear + lateral
+        self._motion.controller.servo(np.concatenate([linear, spin * self._axis]))
+        self._advance()
+
+    def _advance(self) -> None:
+        self._motion.world.advance()
+        self.force = float(self._motion.controller.wrench[:3] @ self._axis)
+        self.greatest = max(self.greatest, self.force)
+        self._report(self.force)
+
+    def _spiral(self) -> Iterator[tuple[Array, float]]:
+        """Offsets [m] across the axis and yaws [rad]: outwards on a spiral, then straight back."""
+        p = self._parameters
+        first = np.cross(self._axis, [0.0, 1.0, 0.0])
+        if np.linalg.norm(first) < 0.5:
+            first = np.cross(self._axis, [1.0, 0.0, 0.0])
+        first = first / np.linalg.norm(first)
+        second = np.cross(self._axis, first)
+        step = p.search_speed * self._period()
+        angle = 0.0
+        radius = 0.0
+        offset = np.zeros(3)
+        while radius < p.search_radius:
+            angle += step / max(radius, 0.5 * p.search_pitch)
+            radius = p.search_pitch * angle / (2.0 * math.pi)
+            offset = radius * (math.cos(angle) * first + math.sin(angle) * second)
+            yield offset, p.search_yaw * math.sin(0.7 * angle)
+        for share in np.linspace(1.0, 0.0, max(int(p.search_radius / step), 2)):
+            yield share * offset, 0.0
+
+
+def connection_key(event: ConnectionEvent) -> ConnectionKey:
+    """What a connection event is about."""
+    c = event.connection
+    return (c.stud_part, c.hole_part, c.offset, c.yaw)
+
+
+def _yaw_between(start: Array, here: Array, axis: Array) -> float:
+    """Turn [rad] about an axis from one orientation to another close to it."""
+    difference = here[:3, :3] @ start[:3, :3].T
+    vector = 0.5 * np.array(
+        [
+            difference[2, 1] - difference[1, 2],
+            difference[0, 2] - difference[2, 0],
+            difference[1, 0] - difference[0, 1],
+        ]
+    )
+    return float(vector @ axis)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages of handling a brick and the report of how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bricksim_moveit_demo.errors import Outcome
+
+
+class Stage(StrEnum):
+    """What an arm is doing (the constants of bricksim_msgs/PickAndInsert's feedback)."""
+
+    PLANNING = "planning"
+    APPROACHING = "approaching"
+    GRASPING = "grasping"
+    LIFTING = "lifting"
+    TRANSFERRING = "transferring"
+    INSERTING = "inserting"
+    PRESSING = "pressing"
+    RELEASING = "releasing"
+    RETREATING = "retreating"
+    VERIFYING = "verifying"
+    RECOVERING = "recovering"
+
+
+Feedback = Callable[[Stage, int, float], None]
+"""Called with stage, attempt (from 1) and force along the insertion axis [N]."""
+
+
+@dataclass(frozen=True)
+class InsertionGoal:
+    """Where a brick is to go.
+
+    Attributes:
+        part: The brick.
+        target: The part whose studs it goes onto.
+        offset: Origin of its hole interface in the target's stud interface [studs].
+        yaw: Its yaw there [quarter turns].
+    """
+
+    part: int
+    target: int
+    offset: tuple[int, int]
+    yaw: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """How handling one brick went (bricksim_msgs/InsertionReport).
+
+    Attributes:
+        part_id: The brick.
+        arm: The arm.
+        outcome: Why it ended.
+        message: The same in words; empty on success.
+        tries: How often it was picked or pressed.
+        duration: Simulation time [s].
+        planning_time: Wall time spent planning [s].
+        press_force: Greatest force along the insertion axis [N].
+        connection_ids: Connections that it made, or broke when removed.
+        failures: Causes of the failed tries, in order.
+    """
+
+    part_id: int
+    arm: str
+    outcome: Outcome
+    message: str
+    tries: int
+    duration: float
+    planning_time: float
+    press_force: float
+    connection_ids: tuple[int, ...]
+    failures: tuple[Outcome, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """True if it went well."""
+        return self.outcome is Outcome.SUCCEEDED

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the task logic sees of the world, and the simulator as such a world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bricksim_core.events import ConnectionEvent, StepResult
+from bricksim_core.simulator import Simulator
+from bricksim_core.spatial import Array, transform
+from bricksim_core.topology.graph import BrickTopologyGraph
+from bricksim_moveit_demo.control.arm import ArmController, DriveModel
+from bricksim_moveit_demo.control.trajectory import Status
+from bricksim_moveit_demo.description import ArmDescription, robot_spec
+from bricksim_moveit_demo.errors import CanceledError
+from bricksim_moveit_demo.planning.scene import (
+    TABLE,
+    Box,
+    PlanningScene,
+    brick_box,
+    brick_name,
+    table_box,
+)
+
+_TRACKING = 0.02
+"""Plans start from the reference if the measured position is this close to it [rad]."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Errors of an observed pose: uniform up to these bounds along x, y and about z.
+
+    Attributes:
+        position: Greatest error along each axis [m].
+        rotation: Greatest yaw error [rad].
+    """
+
+    position: float = 0.0
+    rotation: float = 0.0
+
+    @classmethod
+    def of(cls, millimetres: float, degrees: float) -> Noise:
+        """Noise given in millimetres and degrees."""
+        return cls(millimetres * 1e-3, math.radians(degrees))
+
+    def sample(self, generator: np.random.Generator) -> Array:
+        """(4, 4) a random error."""
+        x, y = generator.uniform(-1.0, 1.0, 2) * self.position
+        yaw = generator.uniform(-1.0, 1.0) * self.rotation
+        return transform([x, y, 0.0], [0.0, 0.0, math.sin(0.5 * yaw), math.cos(0.5 * yaw)])
+
+
+class World(Protocol):
+    """A scene with arms and bricks that advances when asked to."""
+
+    @property
+    def time(self) -> float:
+        """Simulation time [s]."""
+        ...
+
+    @property
+    def period(self) -> float:
+        """Time that `advance` lets pass [s]."""
+        ...
+
+    @property
+    def graph(self) -> BrickTopologyGraph:
+        """Parts and connections as they are now."""
+        ...
+
+    @property
+    def arms(self) -> Mapping[str, ArmController]:
+        """Controllers by arm name."""
+        ...
+
+    @property
+    def events(self) -> Sequence[ConnectionEvent]:
+        """All connection events so far, in order."""
+        ...
+
+    def advance(self) -> None:
+        """Lets one control period pass.
+
+        Raises:
+            CanceledError: The task was canceled; the arms come to rest and yield.
+        """
+        ...
+
+    def part_pose(self, part_id: int) -> Array:
+        """(4, 4) world_T_part [m]."""
+        ...
+
+    def observe(self, world_T_frame: Array) -> Array:
+        """A pose as the perception would report it: with its error."""
+        ...
+
+    def planning_scene(self) -> PlanningScene:
+        """A snapshot for the planner, all bricks in it."""
+        ...
+
+    def is_fixed(self, part_id: int) -> bool:
+        """Whether the world holds the component of a part."""
+        ...
+
+    @property
+    def held(self) -> dict[str, int]:
+        """Id of a part that each arm holds, by arm name. Kept by the task logic."""
+        ...
+
+
+class SimulatedWorld:
+    """The simulator in this process.
+
+    Attributes:
+        simulator: The simulator.
+        held: See `World.held`.
+        listeners: Called with every step's result (recording, pictures).
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        arms: Sequence[ArmDescription],
+        noise: Noise | None = None,
+        seed: int = 0,
+        drives: DriveModel | None = DriveModel(),
+    ) -> None:
+        self.simulator = simulator
+        self.listeners: list[Callable[[StepResult], None]] = []
+        self._noise = noise or Noise()
+        self._generator = np.random.default_rng([seed, 0x0B5])
+        self._events: list[ConnectionEvent] = []
+        self._canceled = False
+        self.held: dict[str, int] = {}
+        self._arms = {arm.name: ArmController(arm, drives) for arm in arms}
+        for arm in arms:
+            simulator.engine.add_robot(robot_spec(arm))
+        simulator.before_substep.append(self._control)
+        self._control()
+
+    @property
+    def time(self) -> float:
+        """See `World.time`."""
+        return self.simulator.time
+
+    @property
+    def period(self) -> float:
+        """See `World.period`."""
+        return self.simulator.period
+
+    @property
+    def graph(self) -> BrickTopologyGraph:
+        """See `World.graph`."""
+        return self.simulator.graph
+
+    @property
+    def arms(self) -> Mapping[str, ArmController]:
+        """See `World.arms`."""
+        return self._arms
+
+    @property
+    def events(self) -> Sequence[ConnectionEvent]:
+        """See `World.events`."""
+        return self._events
+
+    def cancel(self) -> None:
+        """Ends the running task at its next control period."""
+        self._canceled = True
+
+    def advance(self) -> None:
+        """See `World.advance`."""
+        if self._canceled:
+            self._canceled = False
+            self._yield()
+            raise CanceledError("canceled by the caller")
+        self._step()
+
+    def part_pose(self, part_id: int) -> Array:
+        """See `World.part_pose`."""
+        return self.simulator.part_pose(part_id)
+
+    def observe(self, world_T_frame: Array) -> Array:
+        """See `World.observe`."""
+        return world_T_frame @ self._noise.sample(self._generator)
+
+    def is_fixed(self, part_id: int) -> bool:
+        """See `World.is_fixed`."""
+        return self.simulator.is_fixed(part_id)
+
+    def planning_scene(self) -> PlanningScene:
+        """See `World.planning_scene`."""
+        positions: dict[str, float] = {}
+        for name, controller in self._arms.items():
+            state = self.simulator.engine.joint_state(name)
+            positions |= dict(zip(state.names, state.positions.tolist(), strict=True))
+            wanted = controller.reference.positions
+            joints = controller.arm.joints
+            measured = np.array([positions[joint] for joint in joints])
+            # Drives lag a little behind: starting from their reference avoids a jump.
+            if np.abs(wanted - measured).max() <= _TRACKING:
+                positions |= dict(zip(joints, wanted.tolist(), strict=True))
+        graph = self.graph
+        objects: dict[str, Box] = {TABLE: table_box()}
+        for part_id in graph.part_ids:
+            shape = graph.part(part_id).shape
+            objects[brick_name(part_id)] = brick_box(shape, self.part_pose(part_id))
+        scene = PlanningScene(positions, objects)
+        for name, part_id in self.held.items():
+            controller = self._arms[name]
+            carried = graph.component_parts(graph.component_of(part_id))
+            names = [brick_name(p) for p in carried if brick_name(p) in scene.objects]
+            if not self.is_fixed(part_id):
+                tool = controller.kinematics.tool_pose(
+                    scene.arm_positions(controller.arm.joints)
+                )
+                scene = scene.attaching(name, names, tool)
+        return scene
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        result = self.simulator.step()
+        self._events.extend(result.events)
+        for listener in self.listeners:
+            listener(result)
+
+    def _control(self) -> None:
+        engine = self.simulator.engine
+        for name, controller in self._arms.items():
+            targets = controller.update(engine.time, engine.joint_state(name))
+            engine.set_joint_targets(name, targets)
+
+    def _yield(self) -> None:
+        """Brings moving arms to rest; an arm that servoes against something gives way."""
+        for controller in self._arms.values():
+            following = controller.follower.status is Status.ACTIVE
+            controller.hold()
+            if not following:
+                controller.relax()
+        while any(c.follower.status is Status.ACTIVE for c in self._arms.values()):
+            self._step()
