@@ -33,7 +33,7 @@ from bricksim_core.mechanics.geometry import (
     stud_contacts,
 )
 from bricksim_core.mechanics.qp import Program, ProgramState, QpSettings
-from bricksim_core.mechanics.types import LimitLoad, Solution, SolveStatus
+from bricksim_core.mechanics.types import LimitLoad, Solution, SolveStatus, VerdictLimits
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -89,10 +89,18 @@ class PaperParameters:
 
 @dataclass(frozen=True)
 class PaperModel:
-    """The model: builds a component's equations."""
+    """The model: builds a component's equations.
+
+    Attributes:
+        parameters: Its constants.
+        name: How `mechanics.models` knows it.
+        verdict: What counts as stable; the published code ignores any imbalance and warns above a
+            tenth.
+    """
 
     parameters: PaperParameters = PaperParameters()
     name: str = "paper"
+    verdict: VerdictLimits = VerdictLimits(utilization=1.0, imbalance=0.1)
 
     def system(
         self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
@@ -501,7 +509,7 @@ class PaperSystem:
         work = m.excess.T @ -result.ineqlin.marginals[: m.num_friction]
         order = np.argsort(-work, kind="stable")
         mechanism = tuple(order[work[order] > 1e-9 * work.max(initial=0.0)].tolist())
-        return LimitLoad(float(-result.fun), mechanism)
+        return LimitLoad(max(float(-result.fun), 0.0), mechanism)
 
     def snapshot(self) -> tuple[ProgramState | None, ...]:
         """State of the warm starts; `restore` makes the next solve repeat bit by bit."""

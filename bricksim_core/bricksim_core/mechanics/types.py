@@ -66,6 +66,24 @@ class LimitLoad:
     mechanism: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class VerdictLimits:
+    """What static analysis calls stable and marginal.
+
+    Attributes:
+        utilization: Highest utilization of a structure that stands [-].
+        imbalance: Greatest part of the loads that may be left unbalanced in one that stands [-];
+            above the accuracy of the model's solver.
+        marginal_low: Utilization from which the verdict is too close to call [-].
+        marginal_high: Utilization up to which it is [-].
+    """
+
+    utilization: float = 1.0 + 1e-6
+    imbalance: float = 1e-3
+    marginal_low: float = 0.9
+    marginal_high: float = 1.1
+
+
 class ComponentSystem(Protocol):
     """A model's equations for one component: constant while the topology is."""
 
@@ -103,6 +121,11 @@ class ConnectionModel(Protocol):
     @property
     def name(self) -> str:
         """How `mechanics.models` knows it."""
+        ...
+
+    @property
+    def verdict(self) -> VerdictLimits:
+        """What counts as stable and as marginal with this model."""
         ...
 
     def system(

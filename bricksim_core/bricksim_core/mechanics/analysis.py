@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static analysis: does a structure stand, and how much of its capacity does a connection use?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bricksim_core.errors import BrickSimError, StructureError
+from bricksim_core.mechanics.geometry import GROUND_TOLERANCE
+from bricksim_core.mechanics.loads import gravity_loads
+from bricksim_core.mechanics.models import get_model
+from bricksim_core.mechanics.types import (
+    ConnectionModel,
+    LimitLoad,
+    Solution,
+    SolveStatus,
+)
+from bricksim_core.parts import PLATE_HEIGHT
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+from bricksim_core.topology.structure import Structure
+
+STANDARD_GRAVITY = 9.81
+"""[m/s^2]"""
+
+_UPRIGHT = 1e-6
+"""Greatest sine of the tilt of a component that can stand on the ground by its faces."""
+
+Support = Literal["auto", "fixed", "ground"]
+
+
+class LoadError(BrickSimError):
+    """Gravity or a load given by hand is not acceptable."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentAnalysis:
+    """Static analysis of one component.
+
+    Attributes:
+        component: Component id.
+        part_ids: (N,) part ids.
+        connection_ids: (C,) connection ids; order of the solution's rows.
+        supported: True if the world holds a part or the ground carries one.
+        solution: Internal forces, in component axes.
+        limit: At which multiple of its loads it fails, and how; None if that was not asked for.
+        max_utilization: Highest utilization, 0 without connections, NaN if the solve failed.
+        stable: True if the loads are carried.
+        marginal: True if the highest utilization is too close to 1 for a verdict.
+        reason: Why it is not stable; empty if it is.
+    """
+
+    component: int
+    part_ids: IntArray
+    connection_ids: IntArray
+    supported: bool
+    solution: Solution
+    limit: LimitLoad | None
+    max_utilization: float
+    stable: bool
+    marginal: bool
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Static analysis of a structure.
+
+    Attributes:
+        model: Name of the model.
+        components: Analysis of each component, by component id.
+        build_time: Wall time of building all equations [s].
+        solve_time: Wall time of solving them [s].
+        limit_time: Wall time of the limit analyses [s].
+    """
+
+    model: str
+    components: tuple[ComponentAnalysis, ...]
+    build_time: float
+    solve_time: float
+    limit_time: float
+
+    @property
+    def stable(self) -> bool:
+        """True if every component carries its loads."""
+        return all(c.stable for c in self.components)
+
+    @property
+    def marginal(self) -> bool:
+        """True if a component is too close to its limit for a verdict and none clearly fails."""
+        failing = any(not c.stable and not c.marginal for c in self.components)
+        return not failing and any(c.marginal for c in self.components)
+
+    @property
+    def solved(self) -> bool:
+        """True if every component's forces were found; else nothing may be concluded."""
+        return all(c.solution.status is not SolveStatus.FAILED for c in self.components)
+
+    @property
+    def utilization(self) -> dict[int, float]:
+        """Load over capacity by connection id; NaN where the solve failed."""
+        return {
+            connection: u
+            for c in self.components
+            for connection, u in zip(
+                c.connection_ids.tolist(), c.solution.utilization.tolist(), strict=True
+            )
+        }
+
+    @property
+    def connection_wrenches(self) -> dict[int, Array]:
+        """(6,) wrench on the lower part about the overlap's centre, in component axes [N, N m], by
+        connection id."""
+        return {
+            connection: wrench
+            for c in self.components
+            for connection, wrench in zip(
+                c.connection_ids.tolist(), c.solution.connection_wrench, strict=True
+            )
+        }
+
+    @property
+    def max_utilization(self) -> float:
+        """Highest utilization, 0 without connections, NaN if a solve failed."""
+        return float(np.max([c.max_utilization for c in self.components]))
+
+    @property
+    def worst_connection(self) -> int | None:
+        """Id of the connection with the highest utilization, None without connections."""
+        known = {i: u for i, u in self.utilization.items() if not np.isnan(u)}
+        return max(known, key=known.__getitem__) if known else None
+
+    @property
+    def safety_factor(self) -> float:
+        """Multiple of the loads at which the first component fails: inf if none ever does, 0 if one
+        cannot carry them at any size, NaN if it was not asked for or not found."""
+        return float(
+            np.min([np.nan if c.limit is None else c.limit.factor for c in self.components])
+        )
+
+    @property
+    def mechanism(self) -> tuple[int, ...]:
+        """Ids of the connections that give way where the structure fails first, most work first."""
+        known = [c for c in self.components if c.limit is not None and not np.isnan(c.limit.factor)]
+        if not known:
+            return ()
+        weakest = min(known, key=lambda c: c.limit.factor if c.limit else np.inf)
+        rows = list(weakest.limit.mechanism) if weakest.limit else []
+        return tuple(weakest.connection_ids[rows].tolist())
+
+    @property
+    def statuses(self) -> dict[int, SolveStatus]:
+        """How each component's answer came about, by component id."""
+        return {c.component: c.solution.status for c in self.components}
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the structure is not stable, one line for each failing component."""
+        return tuple(c.reason for c in self.components if c.reason)
+
+
+def analyze(
+    structure: Structure,
+    *,
+    gravity: float | ArrayLike = STANDARD_GRAVITY,
+    loads: Mapping[int, ArrayLike] | None = None,
+    model: str | ConnectionModel = "default",
+    support: Support = "auto",
+    limit: bool = True,
+) -> Analysis:
+    """Analyses a structure at rest where it stands.
+
+    Components are analysed one by one; that one leans on another is not seen.
+
+    Args:
+        structure: Parts, connections and poses.
+        gravity: Magnitude (downwards) or (3,) world vector [m/s^2].
+        loads: Further loads by part id: (6,) force [N] and torque about the part's COM [N m], world
+            axes (a weight, a push, a robot's press).
+        model: Name of a snap-fit model, or a model.
+        support: What carries the components. "fixed": the structure's fixed parts; "ground": a
+            horizontal ground under the lowest faces of each upright component, fixed parts are
+            loose; "auto": fixed parts where a component has them, for the others the ground (at the
+            structure's ground height if its format defines one).
+        limit: Also find the safety factor and the failure mechanism (a linear program).
+
+    Raises:
+        StructureError: The structure holds no part.
+        LoadError: Gravity or a load is not finite or has the wrong shape.
+        UnknownIdError: A load acts on a part that does not exist.
+        UnknownModelError: The model does not exist.
+    """
+    connection_model = get_model(model)
+    graph = structure.graph
+    if not len(graph):
+        raise StructureError(f"{structure.name}: holds no part")
+    vector = _gravity_vector(gravity)
+    wrenches = {int(part_id): _wrench(part_id, w) for part_id, w in (loads or {}).items()}
+    for part_id in wrenches:
+        graph.part(part_id)
+
+    components, build_time, limit_time = [], 0.0, 0.0
+    for component_id in graph.component_ids:
+        layout = graph.layout(component_id)
+        world_T_component = structure.component_poses[component_id]
+        anchored = np.isin(layout.part_ids, list(structure.fixed))
+        ground = None
+        if support == "ground":
+            anchored[:] = False
+        if support != "fixed" and not anchored.any():
+            defined = structure.ground if support == "auto" else None
+            ground = _ground_height(layout, world_T_component, defined)
+        start = time.perf_counter()
+        system = connection_model.system(layout, anchored, ground)
+        build_time += time.perf_counter() - start
+        part_loads = _static_loads(layout, world_T_component[:3, :3], vector, wrenches)
+        solution = system.solve(part_loads)
+        start = time.perf_counter()
+        limit_load = system.safety_factor(part_loads) if limit else None
+        limit_time += time.perf_counter() - start
+        supported = bool(anchored.any()) or _touches(layout, ground)
+        components.append(
+            _judge(component_id, layout, supported, solution, limit_load, connection_model)
+        )
+    return Analysis(
+        model=connection_model.name,
+        components=tuple(components),
+        build_time=build_time,
+        solve_time=sum(c.solution.solve_time for c in components),
+        limit_time=limit_time,
+    )
+
+
+def _gravity_vector(gravity: float | ArrayLike) -> Array:
+    vector = np.asarray(gravity, dtype=float)
+    if vector.ndim == 0:
+        vector = np.array([0.0, 0.0, -float(vector)])
+    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+        raise LoadError(f"gravity is {gravity!r}, expected a finite number or three [m/s^2]")
+    return vector
+
+
+def _wrench(part_id: int, wrench: ArrayLike) -> Array:
+    vector = np.asarray(wrench, dtype=float)
+    if vector.shape != (6,) or not np.all(np.isfinite(vector)):
+        raise LoadError(
+            f"load on part {part_id} is {wrench!r}, expected six finite numbers: force [N] and"
+            " torque [N m]"
+        )
+    return vector
+
+
+def _static_loads(
+    layout: ComponentLayout, rotation: Array, gravity: Array, wrenches: Mapping[int, Array]
+) -> Array:
+    """(N, 6) weights and given loads, component axes."""
+    loads = gravity_loads(layout, rotation.T @ gravity)
+    for row, part_id in enumerate(layout.part_ids.tolist()):
+        if part_id in wrenches:
+            loads[row] += (wrenches[part_id].reshape(2, 3) @ rotation).reshape(6)
+    return loads
+
+
+def _ground_height(
+    layout: ComponentLayout, world_T_component: Array, defined: float | None
+) -> float | None:
+    """Height of the ground in the component frame [m]; None for a tilted component, whose faces
+    the ground does not touch."""
+    if np.hypot(*world_T_component[:2, 2]) > _UPRIGHT or world_T_component[2, 2] < 0.0:
+        return None
+    if defined is None:
+        return float(layout.grids[:, 2].min() * PLATE_HEIGHT)
+    return float(defined - world_T_component[2, 3])
+
+
+def _touches(layout: ComponentLayout, ground: float | None) -> bool:
+    if ground is None:
+        return False
+    return bool(np.any(np.abs(layout.grids[:, 2] * PLATE_HEIGHT - ground) <= GROUND_TOLERANCE))
+
+
+def _judge(
+    component_id: int,
+    layout: ComponentLayout,
+    supported: bool,
+    solution: Solution,
+    limit: LimitLoad | None,
+    model: ConnectionModel,
+) -> ComponentAnalysis:
+    utilization = solution.utilization
+    highest = float(utilization.max(initial=0.0))
+    verdict = model.verdict
+    balanced = solution.imbalance <= verdict.imbalance
+    name = f"part {layout.part_ids[0]}"
+    if len(layout.part_ids) > 1:
+        name += f" and the {len(layout.part_ids) - 1} connected to it"
+    if solution.status is SolveStatus.FAILED:
+        reason = f"{name}: no solver found the internal forces ({solution.message})"
+    elif not supported:
+        reason = f"{name}: not supported"
+    elif not balanced:
+        reason = f"{name}: {solution.imbalance:.1%} of the loads cannot be carried to the ground"
+    elif highest > verdict.utilization:
+        worst = layout.connection_ids[int(utilization.argmax())]
+        reason = f"{name}: connection {worst} carries {highest:.3g} times its capacity"
+    else:
+        reason = ""
+    return ComponentAnalysis(
+        component=component_id,
+        part_ids=layout.part_ids,
+        connection_ids=layout.connection_ids,
+        supported=supported,
+        solution=solution,
+        limit=limit,
+        max_utilization=highest,
+        stable=not reason,
+        marginal=supported
+        and balanced
+        and verdict.marginal_low <= highest <= verdict.marginal_high,
+        reason=reason,
+    )
