@@ -44,8 +44,16 @@ class StructureError(BrickSimError):
     """A structure was read but cannot stand as given (floating or disconnected parts)."""
 
 
+class PoseError(BrickSimError):
+    """A pose, twist or wrench is not finite or a pose is not rigid."""
+
+
 class EngineError(BrickSimError):
     """The physics engine refused a request or is not available."""
+
+
+class PictureError(BrickSimError):
+    """A picture or video cannot be made: no headless OpenGL, or the file cannot be written."""
 
 
 class SolverError(BrickSimError):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
-from bricksim_core.parts import SIDE_CLEARANCE, STUD_HEIGHT
+from bricksim_core.parts import PLATE_HEIGHT, SIDE_CLEARANCE, STUD_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.boxes import separations
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -78,25 +78,49 @@ def concatenate(boxes: Sequence[Boxes]) -> Boxes:
     )
 
 
-def brick_boxes(layout: ComponentLayout) -> Boxes:
-    """Colliders of a component's bricks in the component frame, a brick's own two in a row."""
-    sizes = np.array([s.size for s in layout.shapes]).reshape(-1, 3)
-    halves = 0.5 * sizes - [SIDE_CLEARANCE, SIDE_CLEARANCE, 0.0]
-    stud_halves = halves.copy()
-    stud_halves[:, 2] = 0.5 * STUD_HEIGHT
-    local = np.zeros((len(sizes), 2, 3))
-    local[:, BODY_SHAPE, 2] = 0.5 * sizes[:, 2]
-    local[:, STUD_SHAPE, 2] = sizes[:, 2] + 0.5 * STUD_HEIGHT
-    poses = layout.component_T_parts
-    exists = np.ones((len(sizes), 2), dtype=np.bool_)
-    exists[:, STUD_SHAPE] = [s.has_studs for s in layout.shapes]
-    keep = exists.ravel()
+def body_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
+    """Bodies of bricks.
+
+    Args:
+        part_ids: (N,) part ids.
+        sizes: (N, 3) lengths, widths [studs] and heights [plates].
+        poses: (N, 4, 4) part frames [m].
+    """
+    height = sizes[:, 2] * PLATE_HEIGHT
+    return _upright(part_ids, BODY_SHAPE, sizes, poses, 0.5 * height, 0.5 * height)
+
+
+def stud_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
+    """Slabs that stand for the studs of bricks; arguments as `body_boxes`."""
+    height = sizes[:, 2] * PLATE_HEIGHT
+    half = np.full(len(sizes), 0.5 * STUD_HEIGHT)
+    return _upright(part_ids, STUD_SHAPE, sizes, poses, height + half, half)
+
+
+def _upright(
+    part_ids: IntArray, shape: int, sizes: IntArray, poses: Array, middle: Array, half: Array
+) -> Boxes:
+    """Boxes over the footprints of parts, with their middles at a height over the part frame."""
+    centres = np.zeros((len(sizes), 3))
+    centres[:, 2] = middle
+    halves = np.empty((len(sizes), 3))
+    halves[:, :2] = 0.5 * STUD_PITCH * sizes[:, :2] - SIDE_CLEARANCE
+    halves[:, 2] = half
     return Boxes(
-        np.repeat(layout.part_ids, 2)[keep],
-        np.tile(np.array([BODY_SHAPE, STUD_SHAPE]), len(sizes))[keep],
-        transform_points(poses[:, None], local).reshape(-1, 3)[keep],
-        np.repeat(poses[:, :3, :3], 2, axis=0)[keep],
-        np.stack([halves, stud_halves], axis=1).reshape(-1, 3)[keep],
+        part_ids,
+        np.full(len(sizes), shape, dtype=np.int64),
+        transform_points(poses, centres),
+        poses[:, :3, :3],
+        halves,
+    )
+
+
+def brick_boxes(layout: ComponentLayout) -> Boxes:
+    """Colliders of a component's bricks in the component frame: all bodies, then all studs."""
+    ids, sizes, poses = layout.part_ids, layout.dimensions, layout.component_T_parts
+    studs = np.array([s.has_studs for s in layout.shapes], dtype=np.bool_)
+    return concatenate(
+        [body_boxes(ids, sizes, poses), stud_boxes(ids[studs], sizes[studs], poses[studs])]
     )
 
 

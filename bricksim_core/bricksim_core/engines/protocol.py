@@ -212,14 +212,17 @@ class Engine(Protocol):
         """Returns to a snapshot of this engine, whatever happened in between."""
         ...
 
-    def overlaps(self, bodies: Sequence[BodySpec], ignore: Sequence[int] = ()) -> NDArray[np.bool_]:
+    def overlaps(
+        self, bodies: Sequence[BodySpec], ignore: Sequence[int] = (), *, robots: bool = True
+    ) -> NDArray[np.bool_]:
         """For each body: would it penetrate anything in the scene?
 
-        The state is not disturbed.
+        The state is not disturbed. Seated pairs and, for fixed bodies, the ground do not count.
 
         Args:
             bodies: Candidates; they are not compared with each other.
             ignore: Ids of components that do not count.
+            robots: Whether robots count.
 
         Returns:
             (len(bodies),) answers.

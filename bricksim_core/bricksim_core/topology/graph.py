@@ -142,6 +142,11 @@ class BrickTopologyGraph:
         other._layouts = dict(self._layouts)
         return other
 
+    def continue_ids(self, other: BrickTopologyGraph) -> None:
+        """Makes the ids of new parts and connections go on after those that ``other`` has given."""
+        self._next_part = max(self._next_part, other._next_part)
+        self._next_connection = max(self._next_connection, other._next_connection)
+
     # -- reading ----------------------------------------------------------------------------
 
     @property

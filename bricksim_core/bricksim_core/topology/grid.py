@@ -54,6 +54,11 @@ def part_pose(grid: GridPose, shape: BrickShape) -> Array:
     return part_poses(np.array([grid]), np.array([[shape.length, shape.width]]))[0]
 
 
+def frame_pose(grid: GridPose) -> Array:
+    """(4, 4) pose [m] of a grid frame in its parent."""
+    return part_poses(np.array([grid]), np.zeros((1, 2), dtype=np.int64))[0]
+
+
 def part_poses(grids: np.ndarray, footprints: np.ndarray) -> Array:
     """Metric poses of many parts.
 

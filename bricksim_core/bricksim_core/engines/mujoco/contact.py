@@ -45,7 +45,7 @@ class ContactParameters:
     pad_friction: float = 2.0
     friction_impedance_ratio: float = 10.0
     overlap_tolerance: float = 2e-4
-    sleep_velocity: float = 1e-4
+    sleep_velocity: float = 1e-5
 
     @property
     def solimp(self) -> list[float]:

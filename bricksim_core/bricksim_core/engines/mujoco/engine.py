@@ -38,12 +38,10 @@ from bricksim_core.engines.protocol import (
     STUD_SHAPE,
     BodySpec,
     Contacts,
-    JointState,
-    RobotSpec,
     StepReport,
 )
 from bricksim_core.errors import EngineError
-from bricksim_core.spatial import Array, inverse, transform_points
+from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology.layout import IntArray
 
 GROUND = "ground"
@@ -413,20 +411,34 @@ class MujocoEngine:
 
     # -- queries ----------------------------------------------------------------------------
 
-    def overlaps(self, bodies: Sequence[BodySpec], ignore: Sequence[int] = ()) -> NDArray[np.bool_]:
+    def overlaps(
+        self, bodies: Sequence[BodySpec], ignore: Sequence[int] = (), *, robots: bool = True
+    ) -> NDArray[np.bool_]:
         """For each body: would it penetrate anything in the scene; see `Engine.overlaps`."""
         index, tolerance = self._index, self._contact.overlap_tolerance
-        rows = np.array([r for c, r in index.row_of.items() if c not in set(ignore)], dtype=np.intp)
-        keep = np.isin(index.box_row, rows)
+        ignored = np.isin(index.ids, list(ignore))
+        keep = ~ignored[index.box_row]
         scene = index.boxes.take(keep).moved(self._poses[index.box_row[keep]])
         answers = np.zeros(len(bodies), dtype=np.bool_)
         for i, body in enumerate(bodies):
             boxes = brick_boxes(body.layout).moved(body.world_T_component)
             lowest = (boxes.centres - boxes.reach)[:, 2].min(initial=np.inf)
-            answers[i] = (self._ground is not None and lowest < self._ground - tolerance) or len(
-                penetrating(boxes, scene, tolerance)[0]
-            ) > 0
+            answers[i] = (
+                not body.fixed and self._ground is not None and lowest < self._ground - tolerance
+            ) or self._bricks_collide(boxes, scene)
         return answers
+
+    def _bricks_collide(self, boxes: Boxes, scene: Boxes) -> bool:
+        first, second, _ = penetrating(boxes, scene, self._contact.overlap_tolerance)
+        for i, j in zip(first, second, strict=True):
+            a, b = (int(boxes.part_ids[i]), int(scene.part_ids[j]))
+            shapes = (boxes.shapes[i], scene.shapes[j])
+            seated = (shapes == (STUD_SHAPE, BODY_SHAPE) and (a, b) in self._seated) or (
+                shapes == (BODY_SHAPE, STUD_SHAPE) and (b, a) in self._seated
+            )
+            if not seated:
+                return True
+        return False
 
     # -- inside -----------------------------------------------------------------------------
 

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scene: topology, where its components are, which ones the world holds.
+
+Edits (joins, breaks, spawns, removals, teleports) change the topology and the rigid-body state at
+once; `Scene.commit` hands all of them to the engine in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.dynamics import (
+    MassProperties,
+    in_world,
+    mass_properties,
+    merged_twist,
+    piece_twist,
+)
+from bricksim_core.engines.boxes import body_boxes, depths, stud_boxes
+from bricksim_core.engines.protocol import BodySpec, Engine, StepReport
+from bricksim_core.parts import STUD_HEIGHT
+from bricksim_core.spatial import Array, point_velocity
+from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
+from bricksim_core.topology.graph import Joined, Separated
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+_APART = 5e-5
+"""Depth [m] of a stud slab in a body below which the two count as pulled apart."""
+_SEATED = 0.75 * STUD_HEIGHT
+"""Depth [m] above which a body stands in the studs rather than on them."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartTable:
+    """All parts as arrays; N rows, sorted by part id. Constant while the topology is.
+
+    Attributes:
+        ids: (N,) part ids.
+        row: (N,) row of each part's component among the scene's components.
+        component_T_part: (N, 4, 4) poses in the component frames [m].
+        arms: (N, 3) from the component's COM to the part's, component axes [m].
+        sizes: (N, 3) lengths, widths [studs] and heights [plates].
+    """
+
+    ids: IntArray
+    row: NDArray[np.intp]
+    component_T_part: Array
+    arms: Array
+    sizes: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SceneState:
+    """What `Scene.restore` takes."""
+
+    graph: BrickTopologyGraph
+    fixed: frozenset[int]
+    seated: frozenset[tuple[int, int]]
+    component_ids: IntArray
+    poses: Array
+    twists: Array
+    table: PartTable
+    edited: dict[int, tuple[Array, Array]]
+    submitted: frozenset[int]
+    masses: dict[int, MassProperties]
+
+
+class Scene:
+    """Topology and rigid-body state of everything made of bricks.
+
+    Args:
+        engine: Holds the bodies.
+
+    Attributes:
+        graph: The topology. Change it through the scene only.
+        fixed: Ids of the parts that the world holds.
+        seated: Pairs (lower, upper) whose studs stand in each other without a connection.
+        component_ids: (K,) sorted ids of the engine's components.
+        poses: (K, 4, 4) world_T_component [m].
+        twists: (K, 6) COM linear and angular velocity, world [m/s, rad/s].
+        table: All parts.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.graph = BrickTopologyGraph()
+        self.fixed: frozenset[int] = frozenset()
+        self.seated: frozenset[tuple[int, int]] = frozenset()
+        self.component_ids: IntArray = np.zeros(0, dtype=np.int64)
+        self.poses: Array = np.zeros((0, 4, 4))
+        self.twists: Array = np.zeros((0, 6))
+        self._edited: dict[int, tuple[Array, Array]] = {}
+        self._submitted: frozenset[int] = frozenset()
+        self._masses: dict[int, MassProperties] = {}
+        self.table = self._make_table()
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def pose(self, component: int) -> Array:
+        """(4, 4) world_T_component [m]."""
+        edited = self._edited.get(component)
+        return self.poses[self._row(component)] if edited is None else edited[0]
+
+    def twist(self, component: int) -> Array:
+        """(6,) COM linear and angular velocity, world [m/s, rad/s]."""
+        edited = self._edited.get(component)
+        return self.twists[self._row(component)] if edited is None else edited[1]
+
+    def mass(self, component: int) -> MassProperties:
+        """Mass properties of a component in its frame."""
+        mass = self._masses.get(component)
+        if mass is None:
+            mass = self._masses[component] = mass_properties(self.graph.layout(component))
+        return mass
+
+    def com(self, component: int) -> Array:
+        """(3,) centre of mass of a component, world [m]."""
+        return in_world(self.mass(component), self.pose(component)).com
+
+    def is_fixed(self, component: int) -> bool:
+        """Whether the world holds a component."""
+        return not self.fixed.isdisjoint(self.graph.component_parts(component))
+
+    def part_pose(self, part_id: int) -> Array:
+        """(4, 4) world_T_part [m]."""
+        component = self.graph.component_of(part_id)
+        layout = self.graph.layout(component)
+        local = layout.component_T_parts[np.searchsorted(layout.part_ids, part_id)]
+        return self.pose(component) @ local
+
+    def part_poses(self) -> Array:
+        """(N, 4, 4) world_T_part [m] of all parts as committed, by the table."""
+        return self.poses[self.table.row] @ self.table.component_T_part
+
+    def part_twists(self) -> Array:
+        """(N, 6) COM linear and angular velocity of all parts as committed [m/s, rad/s]."""
+        rows = self.table.row
+        arms = np.einsum("nij,nj->ni", self.poses[rows, :3, :3], self.table.arms)
+        twists = self.twists[rows]
+        twists[:, :3] = point_velocity(twists, arms)
+        return twists
+
+    def body(self, component: int, world_T_component: Array | None = None) -> BodySpec:
+        """A component as the engine is given it, at another pose if asked for."""
+        layout = self.graph.layout(component)
+        return BodySpec(
+            component=component,
+            layout=layout,
+            world_T_component=(
+                self.pose(component) if world_T_component is None else world_T_component
+            ),
+            twist=self.twist(component),
+            fixed=self.is_fixed(component),
+            colors=tuple(self.graph.part(p).color for p in layout.part_ids.tolist()),
+        )
+
+    # -- edits ------------------------------------------------------------------------------
+
+    def add_structure(
+        self,
+        structure: Structure,
+        world_T_structure: Array,
+        fixed: Collection[int],
+        part_ids: Mapping[int, int],
+    ) -> tuple[dict[int, int], list[Connection]]:
+        """Adds a structure's parts and exactly its connections, at rest.
+
+        Args:
+            structure: What to add.
+            world_T_structure: (4, 4) where [m].
+            fixed: Structure ids of the parts that the world holds.
+            part_ids: Wanted scene ids by structure id; others get the next free ones.
+
+        Returns:
+            Scene ids by structure id, and the new connections.
+        """
+        source, ids, made = structure.graph, {}, []
+        for part in source.parts():
+            ids[part.id] = self.graph.add_part(
+                part.shape,
+                part.color,
+                part_id=part_ids.get(part.id),
+                grid=source.grid_pose(part.id),
+            )
+        for connection in source.connections.values():
+            joined = self.graph.connect(
+                ids[connection.stud_part],
+                ids[connection.hole_part],
+                connection.offset,
+                connection.yaw,
+                closure=False,
+            )
+            made += joined.connections
+        for component in source.component_ids:
+            # The parts came with their grid poses, so the component frame is the structure's.
+            here = self.graph.component_of(ids[source.component_parts(component)[0]])
+            pose = world_T_structure @ structure.component_poses[component]
+            self._edited[here] = (pose, np.zeros(6))
+            self._masses.pop(here, None)
+        self.fixed |= {ids[p] for p in fixed}
+        return ids, made
+
+    def remove(self, part_ids: Iterable[int]) -> list[Connection]:
+        """Removes parts; what they held together goes on as pieces.
+
+        Returns:
+            The connections that ended.
+        """
+        ended: list[Connection] = []
+        for part_id in part_ids:
+            ended += self.split(c.id for c in self.graph.connections_of(part_id)).connections
+            component = self.graph.component_of(part_id)
+            self.graph.remove_part(part_id)
+            self._edited.pop(component, None)
+            self._masses.pop(component, None)
+            self.fixed -= {part_id}
+            self.seated = frozenset(pair for pair in self.seated if part_id not in pair)
+        return ended
+
+    def join(
+        self, stud_part: int, hole_part: int, offset: tuple[int, int], yaw: int, anchor: int
+    ) -> Joined:
+        """Connects two parts; the anchor's component stays where it is, the other one snaps to it.
+
+        Both go on as one body with their total momentum, at rest if the world holds one of them.
+
+        Raises:
+            TopologyError: The graph refuses; nothing is changed then.
+        """
+        components = {self.graph.component_of(stud_part), self.graph.component_of(hole_part)}
+        before = [
+            (in_world(self.mass(c), self.pose(c)), self.twist(c), self.is_fixed(c))
+            for c in sorted(components)
+        ]
+        pose = self.pose(anchor)
+        joined = self.graph.connect(stud_part, hole_part, offset, yaw, keep=anchor)
+        for component in components:
+            self._masses.pop(component, None)
+        merged = in_world(self.mass(joined.component), pose)
+        twist = (
+            np.zeros(6)
+            if any(held for _, _, held in before)
+            else merged_twist([b for b, _, _ in before], [t for _, t, _ in before], merged)
+            if joined.absorbed is not None
+            else before[0][1]
+        )
+        if joined.absorbed is not None:
+            self._edited.pop(joined.absorbed, None)
+        self._edited[joined.component] = (pose, twist)
+        self.seated = frozenset(
+            (below, above)
+            for below, above in self.seated
+            if self.graph.component_of(below) != self.graph.component_of(above)
+        )
+        return joined
+
+    def split(self, connection_ids: Iterable[int]) -> Separated:
+        """Ends connections; pieces go on with the velocity field of the whole.
+
+        Raises:
+            UnknownIdError: A connection does not exist; nothing is changed then.
+        """
+        connections = [self.graph.connection(i) for i in connection_ids]
+        touched = {self.graph.component_of(c.stud_part) for c in connections}
+        before = {c: (self.pose(c), self.twist(c), self.com(c)) for c in touched}
+        separated = self.graph.disconnect(c.id for c in connections)
+        for origin, pieces in separated.pieces.items():
+            pose, twist, com = before[origin]
+            for piece in pieces:
+                self._masses.pop(piece, None)
+                self._edited[piece] = (pose, twist)
+            if len(pieces) == 1:
+                continue
+            layouts = [self.graph.layout(piece) for piece in pieces]
+            for piece in pieces:
+                piece_com = in_world(self.mass(piece), pose).com
+                own = np.zeros(6) if self.is_fixed(piece) else piece_twist(twist, com, piece_com)
+                self._edited[piece] = (pose, own)
+            self.seated |= {
+                pair
+                for below in layouts
+                for above in layouts
+                if below is not above
+                for pair in stacked(below, above)
+            }
+        return separated
+
+    def place(self, component: int, world_T_component: Array, twist: Array) -> None:
+        """Moves a component."""
+        self._edited[component] = (
+            world_T_component,
+            np.zeros(6) if self.is_fixed(component) else twist,
+        )
+
+    def hold(self, part_id: int, held: bool) -> None:
+        """Lets the world hold a part, or not any more. Its component is at rest then."""
+        component = self.graph.component_of(part_id)
+        pose = self.pose(component)
+        self.fixed = self.fixed | {part_id} if held else self.fixed - {part_id}
+        self._edited[component] = (pose, np.zeros(6))
+
+    def release_seats(self) -> bool:
+        """Ends seated pairs that have come apart; True if any did."""
+        inside = frozenset(self._inside(self.seated, _APART))
+        released = inside != self.seated
+        self.seated = inside
+        return released
+
+    def seat(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Lets those of the pairs (lower, upper) that stand in each other's studs do so."""
+        self.seated |= set(self._inside(pairs, _SEATED))
+
+    def _inside(self, pairs: Iterable[tuple[int, int]], depth: float) -> list[tuple[int, int]]:
+        """Pairs whose stud slab and body penetrate each other by more than a depth [m]."""
+        found = sorted(pairs)
+        if not found:
+            return []
+        below, above = zip(*found, strict=True)
+        studs = stud_boxes(*self._placed(below))
+        bodies = body_boxes(*self._placed(above))
+        each = np.arange(len(found))
+        deep = depths(studs, each, bodies, each) > depth
+        return [pair for pair, inside in zip(found, deep, strict=True) if inside]
+
+    def _placed(self, part_ids: Sequence[int]) -> tuple[IntArray, IntArray, Array]:
+        """Ids, sizes and world poses of some parts."""
+        shapes = [self.graph.part(p).shape for p in part_ids]
+        return (
+            np.array(part_ids, dtype=np.int64),
+            np.array([(s.length, s.width, s.height) for s in shapes], dtype=np.int64),
+            np.array([self.part_pose(p) for p in part_ids]),
+        )
+
+    # -- engine -----------------------------------------------------------------------------
+
+    @property
+    def changed(self) -> bool:
+        """Whether there are edits that the engine does not know yet."""
+        return bool(self._edited) or not self._submitted <= set(self.graph.component_ids)
+
+    def commit(self) -> None:
+        """Hands all edits to the engine.
+
+        Raises:
+            EngineError: The engine refuses.
+        """
+        present = set(self.graph.component_ids)
+        removed = [c for c in sorted(self._submitted) if c in self._edited or c not in present]
+        added = [self.body(c) for c in sorted(self._edited)]
+        self._engine.update(removed, added, self.seated)
+        ids = sorted(present)
+        self.poses = np.array([self.pose(c) for c in ids]).reshape(-1, 4, 4)
+        self.twists = np.array([self.twist(c) for c in ids]).reshape(-1, 6)
+        self.component_ids = np.array(ids, dtype=np.int64)
+        self._edited = {}
+        self._submitted = frozenset(present)
+        self._masses = {c: m for c, m in self._masses.items() if c in present}
+        self.table = self._make_table()
+
+    def read(self, report: StepReport) -> None:
+        """Takes over the state at the end of an engine step."""
+        self.poses, self.twists = report.world_T_component, report.twist
+
+    def state(self) -> SceneState:
+        """What `restore` takes."""
+        return SceneState(
+            graph=self.graph.copy(),
+            fixed=self.fixed,
+            seated=self.seated,
+            component_ids=self.component_ids,
+            poses=self.poses,
+            twists=self.twists,
+            table=self.table,
+            edited=dict(self._edited),
+            submitted=self._submitted,
+            masses=dict(self._masses),
+        )
+
+    def restore(self, state: SceneState) -> None:
+        """Returns to a state; the engine has to be restored to the same moment."""
+        self.graph = state.graph.copy()
+        self.fixed, self.seated = state.fixed, state.seated
+        self.component_ids = state.component_ids
+        self.poses, self.twists = state.poses, state.twists
+        self.table = state.table
+        self._edited, self._submitted = dict(state.edited), state.submitted
+        self._masses = dict(state.masses)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _row(self, component: int) -> int:
+        row = int(np.searchsorted(self.component_ids, component))
+        assert self.component_ids[row] == component
+        return row
+
+    def _make_table(self) -> PartTable:
+        layouts = [self.graph.layout(c) for c in self.component_ids.tolist()]
+        coms = [self.mass(c).com for c in self.component_ids.tolist()]
+        none = np.zeros((0,), dtype=np.int64)
+        ids = np.concatenate([none, *(la.part_ids for la in layouts)])
+        order = np.argsort(ids)
+        counts = [len(la.part_ids) for la in layouts]
+        arms = [la.coms - com for la, com in zip(layouts, coms, strict=True)]
+        return PartTable(
+            ids=ids[order],
+            row=np.repeat(np.arange(len(layouts)), counts)[order],
+            component_T_part=np.concatenate(
+                [np.zeros((0, 4, 4)), *(la.component_T_parts for la in layouts)]
+            )[order],
+            arms=np.concatenate([np.zeros((0, 3)), *arms])[order],
+            sizes=np.concatenate(
+                [np.zeros((0, 3), dtype=np.int64), *(la.dimensions for la in layouts)]
+            )[order],
+        )
+
+
+def stacked(below: ComponentLayout, above: ComponentLayout) -> list[tuple[int, int]]:
+    """Pairs (lower, upper part) of two layouts in one frame where the upper one is on the studs."""
+    top = below.grids[:, 2] + below.dimensions[:, 2]
+    studs = np.array([s.has_studs for s in below.shapes], dtype=np.bool_)
+    a, b = below.footprints, above.footprints
+    touching = (top[:, None] == above.grids[None, :, 2]) & studs[:, None]
+    for axis in (0, 1):
+        touching &= (a[:, None, axis] < b[None, :, axis + 2]) & (
+            b[None, :, axis] < a[:, None, axis + 2]
+        )
+    lower, upper = np.nonzero(touching)
+    return list(zip(below.part_ids[lower].tolist(), above.part_ids[upper].tolist(), strict=True))
+
+
+def component_T_other(graph: BrickTopologyGraph, connection: Connection, anchor: int) -> GridPose:
+    """Grid pose of the other component's frame in the anchor's if a connection were made."""
+    below, above = connection.stud_part, connection.hole_part
+    pose = (
+        graph.grid_pose(below)
+        @ connection.stud_T_hole(graph.part(below).shape)
+        @ graph.grid_pose(above).inverse()
+    )
+    return pose if graph.component_of(below) == anchor else pose.inverse()

@@ -1,0 +1,680 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator: bricks that click together, carry load and come apart.
+
+    >>> from bricksim_core.formats import parse_structure
+    >>> from bricksim_core.simulator import Simulator
+    >>> simulator = Simulator()
+    >>> ids = simulator.spawn(parse_structure("2x4 (0,0,0)\\n2x4 (0,2,1)\\n"))
+    >>> result = simulator.step()
+    >>> bool((result.utilization < 1.0).all())
+    True
+
+One step, one direction: the engine advances; the assembly monitor proposes connections, the
+breakage detector proposes breaks; the topology applies both; the engine is told what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from bricksim_core.assembly.monitor import AssemblyMonitor
+from bricksim_core.assembly.snapping import apply_candidates, plan_snap, require_room
+from bricksim_core.assembly.types import AssemblyThresholds, Candidate
+from bricksim_core.engines.boxes import brick_boxes, penetrating
+from bricksim_core.engines.mujoco import MujocoEngine
+from bricksim_core.engines.protocol import NO_PART, BodySpec, Engine, StepReport
+from bricksim_core.errors import BrickSimError, CollisionError, PoseError, TopologyError
+from bricksim_core.events import (
+    Cause,
+    ConnectionEvent,
+    EventKind,
+    SolverNote,
+    StepResult,
+    Timings,
+)
+from bricksim_core.load_watch import LoadWatch
+from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds, Finding
+from bricksim_core.mechanics.models import get_model
+from bricksim_core.mechanics.types import ConnectionModel
+from bricksim_core.scene import Scene, SceneState
+from bricksim_core.spatial import Array, inverse
+from bricksim_core.topology import BrickTopologyGraph, Connection, Structure
+from bricksim_core.topology.frames import stud_T_connection
+
+_MAX_ID = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class SimulatorConfig:
+    """Settings of one simulator.
+
+    Attributes:
+        frame_rate: Simulator steps (frames) per simulated second [1/s].
+        substeps: Engine steps per frame. Four at 60 Hz: the stiffest contacts that MuJoCo keeps
+            stable then last about 8 ms.
+        gravity: (3,) [m/s^2], world.
+        ground: Height of a rigid horizontal ground [m], None for none.
+        model: Snap-fit model, by name or as an object.
+        assembly: When bricks connect.
+        breakage: When connections break.
+        overlap_tolerance: Penetration [m] that a spawn or teleport may have: what is left of the
+            colliders' side clearance.
+        seed: Seed of `Simulator.rng`.
+
+    Raises:
+        BrickSimError: Frame rate or substeps are not positive.
+    """
+
+    frame_rate: float = 60.0
+    substeps: int = 4
+    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    ground: float | None = 0.0
+    model: str | ConnectionModel = "default"
+    assembly: AssemblyThresholds = AssemblyThresholds()
+    breakage: BreakageThresholds = BreakageThresholds()
+    overlap_tolerance: float = 2e-4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.frame_rate) and self.frame_rate > 0.0):
+            raise BrickSimError(f"frame_rate is {self.frame_rate}, expected a positive number")
+        if self.substeps < 1:
+            raise BrickSimError(f"substeps is {self.substeps}, expected at least 1")
+
+    @property
+    def timestep(self) -> float:
+        """Length of an engine step [s]."""
+        return 1.0 / (self.frame_rate * self.substeps)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatorSnapshot:
+    """What `Simulator.restore` takes; opaque."""
+
+    config: SimulatorConfig
+    engine: object
+    scene: SceneState
+    monitor: object
+    watch: object
+    rng: Mapping
+    events: tuple[ConnectionEvent, ...]
+    wrenches: dict[int, Array]
+    sequence: int
+    step: int
+    time_offset: float
+    last: StepReport | None
+    topology_changed: bool = field(default=False)
+
+
+class Simulator:
+    """Bricks under physics: one per scene, no global state.
+
+    Args:
+        engine: Rigid-body engine, empty; None makes a `MujocoEngine` of the configuration. Its time
+            step has to be that of the configuration.
+        config: Settings.
+
+    Attributes:
+        before_substep: Called before every engine step; may use the engine's robots only.
+        rng: Random numbers for users of the simulator; part of its state.
+
+    Raises:
+        BrickSimError: Engine and configuration do not fit.
+    """
+
+    def __init__(
+        self, engine: Engine | None = None, config: SimulatorConfig = SimulatorConfig()
+    ) -> None:
+        if engine is None:
+            engine = MujocoEngine(config.timestep, config.gravity, config.ground)
+        if abs(engine.timestep * config.frame_rate * config.substeps - 1.0) > 1e-9:
+            raise BrickSimError(
+                f"the engine's time step is {engine.timestep} s, expected {config.timestep} s"
+            )
+        self.engine = engine
+        self.before_substep: list[Callable[[], None]] = []
+        self.rng = np.random.default_rng(config.seed)
+        self._config = config
+        self._scene = Scene(engine)
+        self._monitor = AssemblyMonitor(config.assembly, engine.timestep)
+        detector = BreakageDetector(get_model(config.model), config.breakage)
+        self._watch = LoadWatch(detector, engine.gravity, 1.0 / config.frame_rate)
+        self._events: list[ConnectionEvent] = []
+        self._wrenches: dict[int, Array] = {}
+        self._sequence = 0
+        self._step = 0
+        self._time_offset = 0.0
+        self._last: StepReport | None = None
+        self._topology_changed = False
+        self._baseline: SimulatorSnapshot | None = None
+
+    # -- reading ----------------------------------------------------------------------------
+
+    @property
+    def config(self) -> SimulatorConfig:
+        """Settings. Thresholds change at run time by `set_thresholds`."""
+        return self._config
+
+    @property
+    def graph(self) -> BrickTopologyGraph:
+        """The topology. Read only: change it through the simulator."""
+        return self._scene.graph
+
+    @property
+    def time(self) -> float:
+        """Simulation time [s]."""
+        return self.engine.time + self._time_offset
+
+    @property
+    def next_event(self) -> int:
+        """Sequence number of the next event."""
+        return self._sequence
+
+    @property
+    def fixed_parts(self) -> frozenset[int]:
+        """Ids of the parts that the world holds."""
+        return self._scene.fixed
+
+    def part_pose(self, part_id: int) -> Array:
+        """(4, 4) world_T_part [m].
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        return self._scene.part_pose(part_id)
+
+    def part_twist(self, part_id: int) -> Array:
+        """(6,) velocity of the part's COM and angular velocity, world [m/s, rad/s].
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        self.graph.part(part_id)
+        row = int(np.searchsorted(self._scene.table.ids, part_id))
+        return self._scene.part_twists()[row]
+
+    def poses(self) -> dict[int, Array]:
+        """(4, 4) world_T_part [m] of every part, by id."""
+        ids = self._scene.table.ids.tolist()
+        return dict(zip(ids, self._scene.part_poses(), strict=True))
+
+    def component_com(self, component_id: int) -> Array:
+        """(3,) centre of mass of a component, world [m].
+
+        Raises:
+            UnknownIdError: The component does not exist.
+        """
+        return self._scene.com(component_id)
+
+    def structure(self, name: str = "scene") -> Structure:
+        """The whole scene as a structure: topology, poses and held parts as they are now."""
+        scene = self._scene
+        return Structure(
+            graph=scene.graph.copy(),
+            component_poses={c: scene.pose(c).copy() for c in scene.graph.component_ids},
+            fixed=scene.fixed,
+            name=name,
+        )
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        structure: Structure,
+        world_T_structure: Array | None = None,
+        fixed: Collection[int] | None = None,
+        part_ids: Mapping[int, int] | None = None,
+    ) -> dict[int, int]:
+        """Adds a structure, at rest, with exactly the connections that it has.
+
+        Args:
+            structure: What to add; it is not changed.
+            world_T_structure: (4, 4) pose of the structure's frame [m]; None: identity.
+            fixed: Structure ids of the parts that the world holds; None: those of the structure.
+            part_ids: Wanted part ids by structure id (to put parts back that were removed); parts
+                not named get new ids.
+
+        Returns:
+            Part ids by structure id.
+
+        Raises:
+            PoseError: The pose is not finite or not rigid.
+            UnknownIdError: ``fixed`` or ``part_ids`` names a part that the structure does not have.
+            TopologyError: A wanted id is in use or out of range.
+            CollisionError: Something would be inside of something else.
+        """
+        pose = np.eye(4) if world_T_structure is None else as_pose(world_T_structure)
+        fixed = structure.fixed if fixed is None else fixed
+        wanted = dict(part_ids or {})
+        for part_id in (*fixed, *wanted):
+            structure.graph.part(part_id)
+        for new in wanted.values():
+            if new in self.graph or not 0 <= new <= _MAX_ID:
+                raise TopologyError(
+                    f"part id {new} is wanted, expected a free one of 0 to {_MAX_ID}"
+                )
+        if len(set(wanted.values())) != len(wanted):
+            raise TopologyError("part ids are wanted twice")
+        self._require_free(structure, pose, frozenset(fixed))
+        ids, made = self._scene.add_structure(structure, pose, fixed, wanted)
+        self._emit(EventKind.ASSEMBLED, Cause.SPAWNED, made)
+        self._commit()
+        return ids
+
+    def remove(self, part_ids: Iterable[int]) -> None:
+        """Removes parts, held ones too; what they held together goes on as pieces.
+
+        Raises:
+            UnknownIdError: A part does not exist; nothing is removed then.
+        """
+        gone = list(dict.fromkeys(part_ids))
+        frames = self._frames(c for p in gone for c in self.graph.connections_of(p))
+        ended = self._scene.remove(gone)
+        self._emit(EventKind.BROKEN, Cause.REMOVED, ended, frames)
+        self._monitor.forget(gone)
+        for part_id in gone:
+            self._wrenches.pop(part_id, None)
+        self._commit()
+
+    def teleport(
+        self,
+        part_id: int,
+        world_T_part: Array,
+        twist: Array | Sequence[float] = (0.0,) * 6,
+        *,
+        allow_overlap: bool = False,
+    ) -> None:
+        """Moves a part and everything that it is connected with.
+
+        Args:
+            part_id: The part.
+            world_T_part: (4, 4) where it goes [m].
+            twist: (6,) velocity of the component's COM and angular velocity [m/s, rad/s].
+            allow_overlap: False: refuse a place that is taken.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+            PoseError: Pose or twist are not finite or the pose is not rigid.
+            CollisionError: The component would be inside of something else.
+        """
+        component = self.graph.component_of(part_id)
+        world_T_part, twist = as_pose(world_T_part), _six(twist, "twist")
+        layout = self.graph.layout(component)
+        local = layout.component_T_parts[np.searchsorted(layout.part_ids, part_id)]
+        pose = world_T_part @ inverse(local)
+        body = self._scene.body(component, pose)
+        if not allow_overlap and self.engine.overlaps([body], [component])[0]:
+            raise CollisionError(
+                f"part {part_id} with its component of {len(layout.part_ids)} parts would be inside"
+                f" of {self._obstacle(body, component)}"
+            )
+        self._scene.place(component, pose, twist)
+        self._monitor.forget(layout.part_ids.tolist())
+        self._commit()
+
+    def hold_fixed(self, part_id: int, held: bool) -> None:
+        """Lets the world hold a part (and so its component) where it is, or not any more.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+        """
+        self.graph.part(part_id)
+        if held == (part_id in self._scene.fixed):
+            return
+        self._scene.hold(part_id, held)
+        self._commit()
+
+    def apply_wrench(self, part_id: int, wrench: Array | Sequence[float]) -> None:
+        """Applies force [N] and torque [N m] at a part's COM, world axes, during the next step.
+
+        Raises:
+            UnknownIdError: The part does not exist.
+            PoseError: The wrench is not six finite numbers.
+        """
+        self.graph.part(part_id)
+        wrench = _six(wrench, "wrench")
+        self._wrenches[part_id] = self._wrenches.get(part_id, np.zeros(6)) + wrench
+
+    def connect(
+        self, stud_part: int, hole_part: int, offset: tuple[int, int], yaw: int
+    ) -> tuple[Connection, ...]:
+        """Connects two parts by command, whatever their distance; the lighter or free one moves.
+
+        Returns:
+            The new connections: the one asked for and those that coincide with it.
+
+        Raises:
+            TopologyError: The graph refuses, both are held elsewhere, or there is no room.
+        """
+        snap = plan_snap(self._scene, stud_part, hole_part, offset, yaw)
+        require_room(self._scene, self.engine, snap)
+        joined = self._scene.join(stud_part, hole_part, offset, yaw, snap.anchor)
+        self._emit(EventKind.ASSEMBLED, Cause.COMMAND, joined.connections)
+        self._commit()
+        return joined.connections
+
+    def disconnect(self, connection_ids: Iterable[int]) -> None:
+        """Ends connections by command.
+
+        Raises:
+            UnknownIdError: A connection does not exist; nothing is changed then.
+        """
+        separated = self._scene.split(connection_ids)
+        self._emit(EventKind.BROKEN, Cause.COMMAND, separated.connections)
+        self._commit()
+
+    def set_thresholds(
+        self,
+        assembly: AssemblyThresholds | None = None,
+        breakage: BreakageThresholds | None = None,
+    ) -> None:
+        """Changes thresholds from the next step on; None leaves one as it is."""
+        if assembly is not None:
+            self._config = replace(self._config, assembly=assembly)
+            self._monitor.thresholds = assembly
+        if breakage is not None:
+            self._config = replace(self._config, breakage=breakage)
+            self._watch.detector.thresholds = breakage
+
+    # -- stepping ---------------------------------------------------------------------------
+
+    def step(self) -> StepResult:
+        """Advances by one frame.
+
+        Raises:
+            EngineError: The engine's state became unstable.
+        """
+        if self._baseline is None:
+            self.set_baseline()
+        start = perf_counter()
+        engine_time = mechanics_time = assembly_time = 0.0
+        wrenches, self._wrenches = self._wrenches, {}
+        scene, table = self._scene, self._scene.table
+        for _ in range(self._config.substeps):
+            t0 = perf_counter()
+            for hook in self.before_substep:
+                hook()
+            for part_id, wrench in wrenches.items():
+                self.engine.apply_wrench(part_id, wrench)
+            report = self.engine.step()
+            t1 = perf_counter()
+            scene.read(report)
+            self._last = report
+            self._monitor.observe(report, table.ids, table.row)
+            t2 = perf_counter()
+            self._watch.observe(report, wrenches)
+            t3 = perf_counter()
+            engine_time, assembly_time = engine_time + t1 - t0, assembly_time + t2 - t1
+            mechanics_time += t3 - t2
+        self._step += 1
+
+        t0 = perf_counter()
+        findings, notes = self._watch.examine()
+        t1 = perf_counter()
+        candidates = self._monitor.candidates(
+            table.ids, scene.part_poses(), table.sizes, scene.seated
+        )
+        t2 = perf_counter()
+        self._break(findings)
+        candidates = self._assemble(candidates)
+        if scene.release_seats() or scene.changed:
+            self._commit()
+        t3 = perf_counter()
+        timings = Timings(
+            engine=engine_time,
+            assembly=assembly_time + t2 - t1,
+            mechanics=mechanics_time + t1 - t0,
+            topology=t3 - t2,
+        )
+        result = self._result(candidates, notes)
+        return replace(result, timings=replace(timings, total=perf_counter() - start))
+
+    def result(self) -> StepResult:
+        """The present state without stepping, with the events of edits since the last step.
+
+        These events are handed out once: here or by the next step.
+        """
+        return self._result((), ())
+
+    # -- state ------------------------------------------------------------------------------
+
+    def snapshot(self) -> SimulatorSnapshot:
+        """The complete state; `restore` brings it back bit by bit."""
+        return SimulatorSnapshot(
+            config=self._config,
+            engine=self.engine.snapshot(),
+            scene=self._scene.state(),
+            monitor=self._monitor.snapshot(),
+            watch=self._watch.snapshot(),
+            rng=self.rng.bit_generator.state,
+            events=tuple(self._events),
+            wrenches=dict(self._wrenches),
+            sequence=self._sequence,
+            step=self._step,
+            time_offset=self._time_offset,
+            last=self._last,
+            topology_changed=self._topology_changed,
+        )
+
+    def restore(self, snapshot: SimulatorSnapshot) -> None:
+        """Returns to a snapshot of this simulator, time and counters included."""
+        self._config = snapshot.config
+        self.engine.restore(snapshot.engine)
+        self._scene.restore(snapshot.scene)
+        self._monitor.restore(snapshot.monitor)
+        self._watch.restore(snapshot.watch)
+        self.rng.bit_generator.state = snapshot.rng
+        self._events = list(snapshot.events)
+        self._wrenches = dict(snapshot.wrenches)
+        self._sequence = snapshot.sequence
+        self._step = snapshot.step
+        self._time_offset = snapshot.time_offset
+        self._last = snapshot.last
+        self._topology_changed = snapshot.topology_changed
+
+    def set_baseline(self) -> None:
+        """Makes the present state the one that `reset` returns to (else: before the first step)."""
+        self._baseline = self.snapshot()
+
+    def reset(self, *, rewind_time: bool = False) -> None:
+        """Returns to the baseline: parts, connections, poses, velocities and random numbers.
+
+        Thresholds stay as they are. Connections that differ are told as events (causes SPAWNED and
+        REMOVED), whose sequence goes on; ids that were given since are not given again.
+
+        Args:
+            rewind_time: True: time and steps return to those of the baseline as well; else they go
+                on, so that clocks never run backwards.
+        """
+        if self._baseline is None:
+            self.set_baseline()
+        assert self._baseline is not None
+        before, time, step = self.graph, self.time, self._step
+        config, sequence, events = self._config, self._sequence, self._events
+        frames = self._frames(before.connections.values())
+        self.restore(self._baseline)
+        self.graph.continue_ids(before)
+        self._sequence, self._events = sequence, events
+        self.set_thresholds(config.assembly, config.breakage)
+        if not rewind_time:
+            self._time_offset += time - self.time
+            self._step = step
+        ended = [c for i, c in before.connections.items() if self.graph.connections.get(i) != c]
+        made = [c for i, c in self.graph.connections.items() if before.connections.get(i) != c]
+        self._emit(EventKind.BROKEN, Cause.REMOVED, ended, frames)
+        self._emit(EventKind.ASSEMBLED, Cause.SPAWNED, made)
+        self._topology_changed = True
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _break(self, findings: Mapping[int, Finding]) -> None:
+        for component, finding in findings.items():
+            layout = self.graph.layout(component)
+            rows = np.searchsorted(layout.connection_ids, finding.broken)
+            separated = self._scene.split(finding.broken)
+            assert finding.solution is not None
+            for connection, row in zip(separated.connections, rows, strict=True):
+                self._emit(
+                    EventKind.BROKEN,
+                    Cause.OVERLOAD,
+                    [connection],
+                    utilization=float(finding.utilization[row]),
+                    force=float(finding.solution.connection_wrench[row, 2]),
+                )
+
+    def _assemble(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        if not any(c.accepted for c in candidates):
+            return candidates
+        joins, candidates = apply_candidates(self._scene, self.engine, candidates, self._gripped())
+        for candidate, joined in joins:
+            first, *others = joined.connections
+            self._emit(EventKind.ASSEMBLED, Cause.PRESSED, [first], force=candidate.force)
+            self._emit(EventKind.ASSEMBLED, Cause.CLOSURE, others)
+        return candidates
+
+    def _gripped(self) -> set[int]:
+        """Components that a robot link touches."""
+        assert self._last is not None
+        contacts = self._last.contacts
+        links = np.array(["/" in name for name in contacts.names], dtype=np.bool_)
+        rows = np.flatnonzero(contacts.part_a == NO_PART)
+        rows = rows[links[contacts.other[rows]]]
+        return {
+            self.graph.component_of(p)
+            for p in np.unique(contacts.part_b[rows]).tolist()
+            if p in self.graph
+        }
+
+    def _commit(self) -> None:
+        self._scene.commit()
+        self._watch.sync(self._scene)
+        self._topology_changed = True
+
+    def _frames(self, connections: Iterable[Connection]) -> dict[int, Array]:
+        return {c.id: self._connection_frame(c) for c in connections}
+
+    def _connection_frame(self, connection: Connection) -> Array:
+        stud, hole = (self.graph.part(p) for p in (connection.stud_part, connection.hole_part))
+        local = stud_T_connection(connection, stud.shape, hole.shape)
+        return self._scene.part_pose(connection.stud_part) @ local
+
+    def _emit(
+        self,
+        kind: EventKind,
+        cause: Cause,
+        connections: Iterable[Connection],
+        frames: Mapping[int, Array] | None = None,
+        *,
+        utilization: float = np.nan,
+        force: float = np.nan,
+    ) -> None:
+        for connection in connections:
+            frame = frames[connection.id] if frames else self._connection_frame(connection)
+            self._events.append(
+                ConnectionEvent(
+                    self._sequence, self.time, kind, cause, connection, utilization, force, frame
+                )
+            )
+            self._sequence += 1
+
+    def _result(
+        self, candidates: tuple[Candidate, ...], notes: tuple[SolverNote, ...]
+    ) -> StepResult:
+        connection_ids, utilization = self._watch.utilization()
+        events, self._events = tuple(self._events), []
+        changed, self._topology_changed = self._topology_changed, False
+        table = self._scene.table
+        return StepResult(
+            time=self.time,
+            step=self._step,
+            events=events,
+            candidates=candidates,
+            connection_ids=connection_ids,
+            utilization=utilization,
+            part_ids=table.ids,
+            world_T_part=self._scene.part_poses(),
+            twist=self._scene.part_twists(),
+            component_of=self._scene.component_ids[table.row],
+            solver_notes=notes,
+            topology_changed=changed,
+        )
+
+    def _require_free(self, structure: Structure, pose: Array, fixed: frozenset[int]) -> None:
+        """Checks that a structure fits into the scene and into itself.
+
+        Raises:
+            CollisionError: It does not.
+        """
+        bodies = []
+        for component in structure.graph.component_ids:
+            layout = structure.graph.layout(component)
+            bodies.append(
+                BodySpec(
+                    component=component,
+                    layout=layout,
+                    world_T_component=pose @ structure.component_poses[component],
+                    twist=np.zeros(6),
+                    fixed=not fixed.isdisjoint(layout.part_ids.tolist()),
+                    colors=(),
+                )
+            )
+        for body, taken in zip(bodies, self.engine.overlaps(bodies), strict=True):
+            if taken:
+                raise CollisionError(
+                    f"part {int(body.layout.part_ids[0])} with its component of"
+                    f" {len(body.layout.part_ids)} parts would be inside of {self._obstacle(body)}"
+                )
+        boxes = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
+        for i, first in enumerate(boxes):
+            for second in boxes[i + 1 :]:
+                a, b, depth = penetrating(first, second, self._config.overlap_tolerance)
+                if len(a):
+                    raise CollisionError(
+                        f"parts {first.part_ids[a[0]]} and {second.part_ids[b[0]]} of the structure"
+                        f" are {depth[0] * 1e3:.3g} mm inside of each other"
+                    )
+
+    def _obstacle(self, body: BodySpec, component: int | None = None) -> str:
+        """Names what a body at its pose is inside of."""
+        boxes = brick_boxes(body.layout).moved(body.world_T_component)
+        for other in self.graph.component_ids:
+            if other == component:
+                continue
+            layout = self.graph.layout(other)
+            scene = brick_boxes(layout).moved(self._scene.pose(other))
+            first, second, depth = penetrating(boxes, scene, self._config.overlap_tolerance)
+            if len(first):
+                return (
+                    f"part {scene.part_ids[second[0]]} (part {boxes.part_ids[first[0]]} by"
+                    f" {depth[0] * 1e3:.3g} mm)"
+                )
+        return "the ground or a robot"
+
+
+def as_pose(pose: Array) -> Array:
+    """A pose given by a user, checked.
+
+    Raises:
+        PoseError: It is not a finite rigid (4, 4) transform.
+    """
+    pose = np.asarray(pose, dtype=float)
+    if pose.shape != (4, 4) or not np.all(np.isfinite(pose)):
+        raise PoseError(f"pose is {pose.tolist()}, expected a finite 4x4 matrix")
+    rotation = pose[:3, :3]
+    error = np.abs(rotation @ rotation.T - np.eye(3)).max()
+    if error > 1e-6 or np.linalg.det(rotation) < 0.0:
+        raise PoseError(f"rotation is {rotation.tolist()}, expected orthonormal and right-handed")
+    if np.abs(pose[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
+        raise PoseError(f"last row of the pose is {pose[3].tolist()}, expected 0, 0, 0, 1")
+    return pose
+
+
+def _six(values: Array | Sequence[float], name: str) -> Array:
+    result = np.asarray(values, dtype=float)
+    if result.shape != (6,) or not np.all(np.isfinite(result)):
+        raise PoseError(f"{name} is {result.tolist()}, expected six finite numbers")
+    return result
