@@ -93,8 +93,8 @@ def brick_surface(
 
 def _cell_centres(length: int, width: int) -> Array:
     """(length x width, 2) centres of a stud grid around the origin [m]."""
-    x = (np.arange(length) - 0.5 * (length - 1)) * STUD_PITCH
-    y = (np.arange(width) - 0.5 * (width - 1)) * STUD_PITCH
+    x = (np.arange(length, dtype=float) - 0.5 * (length - 1)) * STUD_PITCH
+    y = (np.arange(width, dtype=float) - 0.5 * (width - 1)) * STUD_PITCH
     return np.stack([np.repeat(x, width), np.tile(y, length)], axis=1)
 
 
