@@ -17,9 +17,11 @@ from bricksim_core.mechanics.loads import gravity_loads
 from bricksim_core.mechanics.models import get_model
 from bricksim_core.mechanics.types import (
     ConnectionModel,
+    ContactVertices,
     LimitLoad,
     Solution,
     SolveStatus,
+    VerdictLimits,
 )
 from bricksim_core.parts import PLATE_HEIGHT
 from bricksim_core.spatial import Array
@@ -49,6 +51,7 @@ class ComponentAnalysis:
         connection_ids: (C,) connection ids; order of the solution's rows.
         supported: True if the world holds a part or the ground carries one.
         solution: Internal forces, in component axes.
+        contacts: Where the contact forces of the solution act.
         limit: At which multiple of its loads it fails, and how; None if that was not asked for.
         max_utilization: Highest utilization, 0 without connections, NaN if the solve failed.
         stable: True if the loads are carried.
@@ -61,6 +64,7 @@ class ComponentAnalysis:
     connection_ids: IntArray
     supported: bool
     solution: Solution
+    contacts: ContactVertices
     limit: LimitLoad | None
     max_utilization: float
     stable: bool
@@ -226,7 +230,15 @@ def analyze(
         limit_time += time.perf_counter() - start
         supported = bool(anchored.any()) or _touches(layout, ground)
         components.append(
-            _judge(component_id, layout, supported, solution, limit_load, connection_model)
+            _judge(
+                component_id,
+                layout,
+                supported,
+                solution,
+                system.contacts,
+                limit_load,
+                connection_model.verdict,
+            )
         )
     return Analysis(
         model=connection_model.name,
@@ -290,12 +302,12 @@ def _judge(
     layout: ComponentLayout,
     supported: bool,
     solution: Solution,
+    contacts: ContactVertices,
     limit: LimitLoad | None,
-    model: ConnectionModel,
+    verdict: VerdictLimits,
 ) -> ComponentAnalysis:
     utilization = solution.utilization
     highest = float(utilization.max(initial=0.0))
-    verdict = model.verdict
     balanced = solution.imbalance <= verdict.imbalance
     name = f"part {layout.part_ids[0]}"
     if len(layout.part_ids) > 1:
@@ -317,6 +329,7 @@ def _judge(
         connection_ids=layout.connection_ids,
         supported=supported,
         solution=solution,
+        contacts=contacts,
         limit=limit,
         max_utilization=highest,
         stable=not reason,

@@ -33,7 +33,13 @@ from bricksim_core.mechanics.geometry import (
     stud_contacts,
 )
 from bricksim_core.mechanics.qp import Program, ProgramState, QpSettings
-from bricksim_core.mechanics.types import LimitLoad, Solution, SolveStatus, VerdictLimits
+from bricksim_core.mechanics.types import (
+    ContactVertices,
+    LimitLoad,
+    Solution,
+    SolveStatus,
+    VerdictLimits,
+)
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -408,6 +414,16 @@ class PaperSystem:
             limits.append([m.friction])
         energy = Program("energy", m.energy, _blocks(limits), settings, rho=1.0)
         return projection, relaxation, energy
+
+    @property
+    def contacts(self) -> ContactVertices:
+        """Four corners of every rectangle in which faces touch."""
+        return ContactVertices(
+            part_a=np.repeat(self.faces.part_a, 4),
+            part_b=np.repeat(self.faces.part_b, 4),
+            position=self.faces.vertices.reshape(-1, 3),
+            normal=np.repeat(self.faces.normal, 4, axis=0),
+        )
 
     @property
     def strength(self) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.spatial import Array
-from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 
 class SolveStatus(StrEnum):
@@ -37,7 +37,7 @@ class Solution:
             order of connections.
         connection_wrench: (C, 6) wrench that the connection exerts on its lower (stud) part, about
             the centre of its overlap at the stud plane, component axes [N, N m].
-        contact_force: (V,) compressive force at each contact vertex of the model [N].
+        contact_force: (V,) compressive force at each of the system's `contacts` [N].
         imbalance: Norm of the part of the loads that no internal force can balance over the norm
             of the loads.
         solve_time: Wall time [s].
@@ -50,6 +50,23 @@ class Solution:
     contact_force: Array
     imbalance: float
     solve_time: float
+
+
+@dataclass(frozen=True, eq=False)
+class ContactVertices:
+    """Where a model lets faces push on each other.
+
+    Attributes:
+        part_a: (V,) index of the part on the low side, -1 for the ground.
+        part_b: (V,) index of the part on the high side.
+        position: (V, 3) component frame [m].
+        normal: (V, 3) unit normal from a to b: a compressive force acts along it on b.
+    """
+
+    part_a: IntArray
+    part_b: IntArray
+    position: Array
+    normal: Array
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,11 @@ class VerdictLimits:
 
 class ComponentSystem(Protocol):
     """A model's equations for one component: constant while the topology is."""
+
+    @property
+    def contacts(self) -> ContactVertices:
+        """Where the forces of `Solution.contact_force` act."""
+        ...
 
     @property
     def strength(self) -> Array:
