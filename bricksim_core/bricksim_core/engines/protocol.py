@@ -123,7 +123,10 @@ class RobotSpec:
         joint_positions: Initial positions by joint name [rad or m].
         drives: Position drives by joint name: stiffness, damping, greatest force
             [N m/rad, N m s/rad, N m or N/m, N s/m, N].
-        joint_limits: Optional velocity limits by joint name [rad/s or m/s].
+        joint_limits: Optional velocity limits by joint name [rad/s or m/s]: a drive's set point
+            moves no faster.
+        armature: Inertia of the motors, seen from the joint, by joint name [kg m^2 or kg]; joints
+            not named have 0.1, about what the gears of an arm of this size make of their rotors.
         package_dirs: Folders by package name for ``package://`` mesh addresses.
         gravity_compensation: True if the robot's own controller carries its weight.
         pad_links: Links whose collision shapes are rubber finger pads (high friction).
@@ -135,6 +138,7 @@ class RobotSpec:
     joint_positions: Mapping[str, float] = field(default_factory=dict)
     drives: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     joint_limits: Mapping[str, float] = field(default_factory=dict)
+    armature: Mapping[str, float] = field(default_factory=dict)
     package_dirs: Mapping[str, Path] = field(default_factory=dict)
     gravity_compensation: bool = True
     pad_links: Sequence[str] = ()
@@ -142,7 +146,14 @@ class RobotSpec:
 
 @dataclass(frozen=True, eq=False)
 class JointState:
-    """Joint states of one robot: names, positions, velocities, efforts [SI]."""
+    """State of the joints of one robot that can move, J rows.
+
+    Attributes:
+        names: Joint names as in the URDF.
+        positions: (J,) [rad or m].
+        velocities: (J,) [rad/s or m/s].
+        efforts: (J,) drive force in the last step, gravity compensation left out [N m or N].
+    """
 
     names: tuple[str, ...]
     positions: Array

@@ -32,12 +32,22 @@ from bricksim_core.engines.mujoco.contact import (
     read_contacts,
     take_contacts,
 )
+from bricksim_core.engines.mujoco.probe import add_probe
+from bricksim_core.engines.mujoco.robots import (
+    Robot,
+    RobotIndex,
+    attach_robot,
+    index_robot,
+    load_robot,
+)
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
     NO_PART,
     STUD_SHAPE,
     BodySpec,
     Contacts,
+    JointState,
+    RobotSpec,
     StepReport,
 )
 from bricksim_core.errors import EngineError
@@ -71,6 +81,7 @@ class _Index:
         boxes: Colliders of all bricks in their component frames.
         box_row: (B,) component row of each.
         seated: Index of the contact pair of each seated pair.
+        robots: Where the robots are.
     """
 
     ids: IntArray
@@ -86,11 +97,14 @@ class _Index:
     boxes: Boxes
     box_row: NDArray[np.intp]
     seated: dict[tuple[int, int], int]
+    robots: dict[str, RobotIndex]
 
 
 @dataclass(frozen=True, eq=False)
 class _Snapshot:
     bodies: dict[int, Body]
+    robots: dict[str, Robot]
+    targets: dict[str, Array]
     seated: frozenset[tuple[int, int]]
     model: mujoco.MjModel
     data: mujoco.MjData
@@ -130,6 +144,8 @@ class MujocoEngine:
         self._ground = ground
         self._contact = contact or ContactParameters()
         self._bodies: dict[int, Body] = {}
+        self._robots: dict[str, Robot] = {}
+        self._targets: dict[str, Array] = {}
         self._seated: frozenset[tuple[int, int]] = frozenset()
         self._wrenches: dict[int, Array] = {}
         self._spec: mujoco.MjSpec | None = self._empty_spec()
@@ -207,7 +223,8 @@ class MujocoEngine:
         before = (self._bodies, self._seated)
         self._bodies, self._seated = bodies, pairs
         try:
-            self._recompile(gone, new)
+            self._edit_spec(gone, new)
+            self._recompile(new)
         except Exception:
             self._bodies, self._seated = before
             self._spec = None
@@ -232,29 +249,29 @@ class MujocoEngine:
                     f"twist of component {spec.component} is {spec.twist}, expected finite numbers"
                 )
 
-    def _recompile(self, gone: set[int], new: Mapping[int, Body]) -> None:
+    def _edit_spec(self, gone: set[int], new: Mapping[int, Body]) -> None:
         spec = self._spec
         if spec is None:
-            spec = self._empty_spec()
-            for body in self._bodies.values():
-                add_body(spec.worldbody, body)
-        else:
-            for pair in list(spec.pairs):
-                spec.delete(pair)
-            for component in gone:
-                spec.delete(spec.body(f"component_{component}"))
-            for body in new.values():
-                add_body(spec.worldbody, body)
-        for below, above in sorted(self._seated):
-            self._add_seated(spec, below, above)
-        model = self._compile(spec)
+            self._spec = self._full_spec()
+            return
+        for pair in list(spec.pairs):
+            spec.delete(pair)
+        for component in gone:
+            spec.delete(spec.body(f"component_{component}"))
+        for body in new.values():
+            add_body(spec.worldbody, body)
+        self._add_seated(spec)
+
+    def _recompile(self, new: Mapping[int, Body]) -> None:
+        """Compiles the specification and carries the state over."""
+        assert self._spec is not None
+        model = self._compile(self._spec)
         data = mujoco.MjData(model)
-        old_model, old_data, old_index = self._model, self._data, self._index
-        self._spec, self._model, self._data = spec, model, data
+        old_data, old_index = self._data, self._index
+        self._model, self._data = model, data
         self._index = self._make_index()
         data.time = old_data.time
         self._carry_over(old_data, old_index, new)
-        del old_model
         self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
         self._poses, self._twists = self._read_state()
         self._asleep = np.zeros(len(self._index.free), dtype=np.bool_)
@@ -282,6 +299,13 @@ class MujocoEngine:
         data.qpos[index.qpos[kept_new]] = old_data.qpos[old_index.qpos[kept_old]]
         data.qvel[index.dof[kept_new]] = old_data.qvel[old_index.dof[kept_old]]
         data.qacc_warmstart[index.dof[kept_new]] = old_data.qacc_warmstart[old_index.dof[kept_old]]
+        for name, old in old_index.robots.items():
+            now = index.robots[name]
+            data.qpos[now.qpos] = old_data.qpos[old.qpos]
+            data.qvel[now.dof] = old_data.qvel[old.dof]
+            data.qacc_warmstart[now.dof] = old_data.qacc_warmstart[old.dof]
+            data.qfrc_actuator[now.dof] = old_data.qfrc_actuator[old.dof]
+            data.ctrl[now.actuator] = old_data.ctrl[old.actuator]
 
     # -- stepping ---------------------------------------------------------------------------
 
@@ -299,6 +323,7 @@ class MujocoEngine:
         model, data, index = self._model, self._data, self._index
         saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
         self._load_wrenches()
+        self._move_set_points()
         mujoco.mj_step(model, data)
         if self._wrenches:
             data.xfrc_applied[:] = 0.0
@@ -336,6 +361,14 @@ class MujocoEngine:
             row = self._data.body(f"component_{component}").xfrc_applied
             row[:3] += wrench[:3]
             row[3:] += wrench[3:] + np.cross(arm, wrench[:3])
+
+    def _move_set_points(self) -> None:
+        """Moves the drives' set points towards their targets, no faster than they may."""
+        ctrl = self._data.ctrl
+        for name, robot in self._index.robots.items():
+            reach = robot.speed * self._timestep
+            now = ctrl[robot.actuator]
+            ctrl[robot.actuator] = now + np.clip(self._targets[name] - now, -reach, reach)
 
     def _unstable(self) -> str:
         index, data = self._index, self._data
@@ -382,6 +415,8 @@ class MujocoEngine:
         """The complete state; see `Engine.snapshot`."""
         return _Snapshot(
             bodies=dict(self._bodies),
+            robots=dict(self._robots),
+            targets={name: target.copy() for name, target in self._targets.items()},
             seated=self._seated,
             model=self._model,
             data=copy.copy(self._data),
@@ -399,6 +434,8 @@ class MujocoEngine:
         if not isinstance(snapshot, _Snapshot):
             raise EngineError(f"{type(snapshot).__name__} is no snapshot of the MuJoCo engine")
         self._bodies = dict(snapshot.bodies)
+        self._robots = dict(snapshot.robots)
+        self._targets = {name: target.copy() for name, target in snapshot.targets.items()}
         self._seated = snapshot.seated
         self._model = snapshot.model
         self._model.pair_margin[:] = snapshot.pair_margin
@@ -440,6 +477,89 @@ class MujocoEngine:
                 return True
         return False
 
+    # -- robots -----------------------------------------------------------------------------
+
+    def add_robot(self, robot: RobotSpec) -> None:
+        """Adds a robot at rest; see `Engine.add_robot`."""
+        if robot.name in self._robots:
+            raise EngineError(f"a robot named {robot.name} is in the scene already")
+        if not robot.name or "/" in robot.name:
+            raise EngineError(f"robot name is {robot.name!r}, expected a word without a slash")
+        check_pose(robot.world_T_base, f"base pose of robot {robot.name}")
+        loaded = load_robot(robot)
+        self._robots[robot.name] = loaded
+        try:
+            self._spec = self._full_spec()
+            self._recompile({})
+        except Exception:
+            del self._robots[robot.name]
+            self._spec = None
+            raise
+        self._targets[robot.name] = np.zeros(len(self._index.robots[robot.name].driven))
+        start = dict.fromkeys(loaded.joints, 0.0) | dict(robot.joint_positions)
+        self.set_joint_positions(robot.name, start)
+
+    def joint_state(self, robot: str) -> JointState:
+        """State of all joints of a robot that can move; see `Engine.joint_state`."""
+        index, data = self._robot(robot), self._data
+        return JointState(
+            self._robots[robot].joints,
+            data.qpos[index.qpos],
+            data.qvel[index.dof],
+            data.qfrc_actuator[index.dof],
+        )
+
+    def set_joint_targets(self, robot: str, targets: Mapping[str, float]) -> None:
+        """Sets position targets of driven joints; see `Engine.set_joint_targets`."""
+        index, joints = self._robot(robot), self._robots[robot].joints
+        rows = {joints[row]: i for i, row in enumerate(index.driven)}
+        _check_joints(robot, targets, rows)
+        for name, target in targets.items():
+            self._targets[robot][rows[name]] = target
+
+    def set_joint_positions(self, robot: str, positions: Mapping[str, float]) -> None:
+        """Puts joints to rest at positions; see `Engine.set_joint_positions`."""
+        index, loaded, data = self._robot(robot), self._robots[robot], self._data
+        rows = {name: i for i, name in enumerate(loaded.joints)}
+        _check_joints(robot, positions, rows)
+        values = dict(positions)
+        for mimic in loaded.mimics:
+            if mimic.leader in positions:
+                values[mimic.joint] = mimic.multiplier * positions[mimic.leader] + mimic.offset
+        for name, value in values.items():
+            data.qpos[index.qpos[rows[name]]] = value
+            data.qvel[index.dof[rows[name]]] = 0.0
+            data.qacc_warmstart[index.dof[rows[name]]] = 0.0
+        for i, row in enumerate(index.driven):
+            if loaded.joints[row] in values:
+                self._targets[robot][i] = values[loaded.joints[row]]
+                data.ctrl[index.actuator[i]] = values[loaded.joints[row]]
+
+    def link_pose(self, robot: str, link: str) -> Array:
+        """(4, 4) world_T_link [m]; see `Engine.link_pose`."""
+        index, loaded = self._robot(robot), self._robots[robot]
+        if link not in loaded.links:
+            raise EngineError(
+                f"robot {robot} has no link {link}, expected one of {', '.join(loaded.links)}"
+            )
+        if link not in index.bodies:  # MuJoCo makes a root link "world" its own world
+            return np.array(loaded.spec.world_T_base, dtype=float)
+        # The step leaves the kinematics of its start behind.
+        mujoco.mj_kinematics(self._model, self._data)
+        pose = np.eye(4)
+        pose[:3, :3] = self._data.xmat[index.bodies[link]].reshape(3, 3)
+        pose[:3, 3] = self._data.xpos[index.bodies[link]]
+        return pose
+
+    def close(self) -> None:
+        """Nothing to free: MuJoCo's objects go with this one."""
+
+    def _robot(self, name: str) -> RobotIndex:
+        if name not in self._robots:
+            known = ", ".join(self._robots) or "none"
+            raise EngineError(f"there is no robot {name}, expected one of: {known}")
+        return self._index.robots[name]
+
     # -- inside -----------------------------------------------------------------------------
 
     def _empty_spec(self) -> mujoco.MjSpec:
@@ -469,24 +589,36 @@ class MujocoEngine:
             )
         return spec
 
+    def _full_spec(self) -> mujoco.MjSpec:
+        spec = self._empty_spec()
+        for robot in self._robots.values():
+            attach_robot(spec, robot, self._contact, self._timestep)
+        if self._robots:
+            add_probe(spec)
+        for body in self._bodies.values():
+            add_body(spec.worldbody, body)
+        self._add_seated(spec)
+        return spec
+
     def _compile(self, spec: mujoco.MjSpec) -> mujoco.MjModel:
         try:
             return spec.compile()
         except Exception as error:
             raise EngineError(f"MuJoCo cannot build the scene: {error}") from error
 
-    def _add_seated(self, spec: mujoco.MjSpec, below: int, above: int) -> None:
+    def _add_seated(self, spec: mujoco.MjSpec) -> None:
         contact = self._contact
-        spec.add_pair(
-            geomname1=geom_name(below, STUD_SHAPE),
-            geomname2=geom_name(above, BODY_SHAPE),
-            condim=3,
-            friction=[contact.friction, contact.friction, 0.0, 0.0, 0.0],
-            solref=[max(contact.time_constant, 2 * self._timestep), contact.damping_ratio],
-            solimp=contact.solimp,
-            margin=_OPEN,
-            gap=0.0,
-        )
+        for below, above in sorted(self._seated):
+            spec.add_pair(
+                geomname1=geom_name(below, STUD_SHAPE),
+                geomname2=geom_name(above, BODY_SHAPE),
+                condim=3,
+                friction=[contact.friction, contact.friction, 0.0, 0.0, 0.0],
+                solref=[max(contact.time_constant, 2 * self._timestep), contact.damping_ratio],
+                solimp=contact.solimp,
+                margin=_OPEN,
+                gap=0.0,
+            )
 
     def _apply_seated(self) -> None:
         for pair, row in self._index.seated.items():
@@ -521,6 +653,7 @@ class MujocoEngine:
             boxes=concatenate(local),
             box_row=np.repeat(np.arange(len(ids)), [len(b.part_ids) for b in local]),
             seated={pair: row for row, pair in enumerate(sorted(self._seated))},
+            robots={name: index_robot(model, r) for name, r in self._robots.items()},
         )
 
     def _geom_table(self, elements: Sequence[int], ids: Sequence[int]) -> GeomTable:
@@ -532,8 +665,23 @@ class MujocoEngine:
             body, first = self._bodies[component], model.body_geomadr[element]
             part[first : first + len(body.geom_parts)] = body.geom_parts
             shape[first : first + len(body.geom_shapes)] = body.geom_shapes
+        names = [GROUND]
+        for name, robot in self._robots.items():
+            for link, body in index_robot(model, robot).bodies.items():
+                other[model.geom_bodyid == body] = len(names)
+                names.append(f"{name}/{link}")
         other[part != NO_PART] = -1
-        return GeomTable(part, shape, other, (GROUND,))
+        return GeomTable(part, shape, other, tuple(names))
+
+
+def _check_joints(robot: str, values: Mapping[str, float], known: Collection[str]) -> None:
+    for name, value in values.items():
+        if name not in known:
+            raise EngineError(
+                f"robot {robot} has no such joint as {name}, expected one of {', '.join(known)}"
+            )
+        if not np.isfinite(value):
+            raise EngineError(f"{name} of robot {robot} is {value}, expected a finite number")
 
 
 def check_pose(pose: Array, name: str) -> None:
