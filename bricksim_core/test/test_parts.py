@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masses against StableLego's table and BrickSim's fit, inertia against the cuboid's integral."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,7 +78,7 @@ def test_size():
 @pytest.mark.parametrize("value", [0, -1, 1025, 2.0, True, None, "2"])
 @pytest.mark.parametrize("dimension", ["length", "width", "height"])
 def test_bad_dimensions(dimension, value):
-    dimensions = {"length": 2, "width": 4, "height": 3} | {dimension: value}
+    dimensions: dict[str, Any] = {"length": 2, "width": 4, "height": 3} | {dimension: value}
     with pytest.raises(PartError, match=dimension) as error:
         BrickShape(**dimensions)
     assert str(value) in str(error.value)
@@ -95,7 +97,8 @@ def test_bad_color(color):
 
 
 def test_numpy_numbers_become_plain():
-    shape = BrickShape(np.int64(2), np.int32(4), np.int8(1))
+    numbers: Any = (np.int64(2), np.int32(4), np.int8(1))
+    shape = BrickShape(*numbers)
     assert [type(v) for v in (shape.length, shape.width, shape.height)] == [int, int, int]
 
 

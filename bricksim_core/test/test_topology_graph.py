@@ -7,6 +7,7 @@ frame) and from sets of occupied cells; they share no code with the graph.
 
 import itertools
 import random
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -149,6 +150,7 @@ class GraphMachine(RuleBasedStateMachine):
         assert made == (crossing if closure else {(stud, hole)})
         # The parts of the ended component moved by the reported transform, the others not at all.
         components, parts, _, _ = before
+        assert joined.absorbed is not None
         for part_id in components[joined.absorbed]:
             moved = joined.component_T_absorbed @ parts[part_id][1]
             assert graph.grid_pose(part_id) == moved
@@ -324,7 +326,8 @@ def test_closure_ignores_tiles():
 )
 def test_refusals_change_nothing(arguments, error):
     graph = BrickTopologyGraph()
-    graph.add_part(BRICK), graph.add_part(BRICK)
+    for _ in range(2):
+        graph.add_part(BRICK)
     before = state(graph)
     with pytest.raises(error):
         graph.connect(*arguments)
@@ -335,12 +338,13 @@ def test_other_refusals_change_nothing():
     graph = stack(BRICK, BRICK)
     third = graph.add_part(BRICK)
     before = state(graph)
+    wrong: Any = 1.5
     for call in (
         lambda: graph.connect(0, third, (0, 0), 0, connection_id=0),
         lambda: graph.connect(1, third, (0, 0), 0, keep=99),
-        lambda: graph.connect(1, third, (0, 0), 0, connection_id=1.5),
+        lambda: graph.connect(1, third, (0, 0), 0, connection_id=wrong),
         lambda: graph.add_part(BRICK, part_id=1),
-        lambda: graph.add_part(BRICK, part_id="1"),
+        lambda: graph.add_part(BRICK, part_id=wrong),
         lambda: graph.disconnect([0, 7]),
         lambda: graph.remove_part(7),
         lambda: graph.relative_grid_pose(0, third),

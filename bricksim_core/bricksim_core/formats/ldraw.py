@@ -390,14 +390,14 @@ def _frame_of(rotation: Array, corner: Array) -> _Frame:
     left, _, right = np.linalg.svd(rotation)
     rotation = left @ right
     squared = np.round(rotation)
-    if np.abs(rotation - squared).max() <= ROTATION_TOLERANCE:
-        rotation = squared
-    if rotation[2, 2] == 1.0:
-        rotation = np.eye(3)  # upright and square: the axes of the world
+    square = bool(np.abs(rotation - squared).max() <= ROTATION_TOLERANCE)
+    if square:
+        rotation = np.eye(3) if squared[2, 2] == 1.0 else squared
     local = rotation.T @ corner
     phase = (local - np.round(local / _CELL) * _CELL) / UNIT
-    whole = np.round(phase)
-    phase = np.where(np.abs(phase - whole) <= POSITION_TOLERANCE, whole, phase)
+    if square:
+        whole = np.round(phase)
+        phase = np.where(np.abs(phase - whole) <= POSITION_TOLERANCE, whole, phase)
     return _Frame(rotation, rotation @ phase * UNIT)
 
 
