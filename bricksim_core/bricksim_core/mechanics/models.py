@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from bricksim_core.errors import BrickSimError
 from bricksim_core.mechanics.paper import PaperModel
+from bricksim_core.mechanics.snapfit import SnapFitModel
 from bricksim_core.mechanics.types import ConnectionModel
 
 
@@ -14,7 +15,10 @@ class UnknownModelError(BrickSimError):
     """No snap-fit model has this name."""
 
 
-_FACTORIES: dict[str, Callable[[], ConnectionModel]] = {"paper": PaperModel}
+_FACTORIES: dict[str, Callable[[], ConnectionModel]] = {
+    "default": SnapFitModel,
+    "paper": PaperModel,
+}
 
 
 def model_names() -> list[str]:

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections as joints: what wrench each can carry and how stiff it is.
+
+The wrench w = (Fx, Fy, Fz, Mx, My, Mz) of a joint acts on its lower (stud) part about the centre of
+the overlap at the stud plane; Fz > 0 pulls the parts off each other. A stud's contact points give
+friction up to a strength each; the faces push without limit. What wrenches are possible then is a
+cone with its apex at the full friction of all points (docs/mechanics.md): the parts come apart by
+tipping about one of the four edges of the overlap, and that is all there is to check:
+
+    tip:     (moment of the pull about an edge) / (moment of all strengths about it)
+             + |Mz| / (friction torque)  [one stud: nothing else resists its turning]
+    bearing: (|Fx| + |Fy|) / (bearing of all studs) + |Mz| / (its torque)  [more than one stud]
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.mechanics.geometry import Holder, Place, StudPattern, stud_contacts
+from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.parts import STUD_PITCH, STUD_RADIUS
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+EDGE_SIGNS = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]])
+"""Signs of (Mx, My) in the moment of the pull about the edge at -x, +x, -y, +y."""
+
+BEARING_SIGNS = np.array(list(itertools.product((1.0, -1.0), repeat=3)))
+"""Signs of Fx, Fy, Mz in bearing."""
+
+TIP_ROWS = 8
+"""Rows 0-7: edge -x, +x, -y, +y, first with +Mz, then with -Mz (zero if that is the same)."""
+ROWS = TIP_ROWS + len(BEARING_SIGNS)
+"""Rows of one joint; 8-15 are the sign patterns of Fx, Fy, Mz in bearing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joints:
+    """C joints as arrays.
+
+    Attributes:
+        lower: (C,) index of the stud part.
+        upper: (C,) index of the hole part.
+        centre: (C, 3) centre of the overlap at the stud plane, component frame [m].
+        half: (C, 2) half sides of the overlap along x and y [m].
+        studs: (C,) engaged studs.
+        pull: (C,) pure pull-off strength [N].
+        tip: (C, 4) moment of all strengths about the edges -x, +x, -y, +y [N m].
+        shear: (C,) lateral strength [N].
+        twist: (C,) torsional strength [N m].
+        stiffness: (C, 6) diagonal stiffness about the centre [N/m, N m/rad].
+    """
+
+    lower: IntArray
+    upper: IntArray
+    centre: Array
+    half: Array
+    studs: IntArray
+    pull: Array
+    tip: Array
+    shear: Array
+    twist: Array
+    stiffness: Array
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @cached_property
+    def rows(self) -> Array:
+        """(C, ROWS, 6) coefficients: the utilization is the greatest of rows @ wrench, or 0."""
+        count = len(self)
+        rows = np.zeros((count, ROWS, 6))
+        single = self.studs == 1
+        tips = np.zeros((count, 4, 6))
+        tips[:, :2, 2] = self.half[:, :1]
+        tips[:, 2:, 2] = self.half[:, 1:]
+        tips[:, :, 3:5] = EDGE_SIGNS
+        tips /= self.tip[:, :, None]
+        turn = np.where(single, 1.0 / self.twist, 0.0)[:, None]
+        rows[:, :4] = tips
+        rows[:, :4, 5] = turn
+        rows[single, 4:TIP_ROWS] = rows[single, :4] * [1.0, 1.0, 1.0, 1.0, 1.0, -1.0]
+        rows[:, TIP_ROWS:, :2] = BEARING_SIGNS[:, :2] / self.shear[:, None, None]
+        bearing = np.where(single, 0.0, 1.0 / self.twist)
+        rows[:, TIP_ROWS:, 5] = BEARING_SIGNS[:, 2] * bearing[:, None]
+        return rows
+
+    def utilization(self, wrench: Array) -> tuple[Array, NDArray[np.intp]]:
+        """Load over capacity of every joint.
+
+        Args:
+            wrench: (C, 6) [N, N m].
+
+        Returns:
+            (C,) utilization >= 0 and (C,) the row that gives it.
+        """
+        values = self.row_values(wrench)
+        worst = values.argmax(axis=1)
+        return np.maximum(values[np.arange(len(values)), worst], 0.0), worst
+
+    def row_values(self, wrench: Array) -> Array:
+        """(C, ROWS) utilization by row."""
+        return np.matmul(self.rows, wrench[:, :, None])[:, :, 0]
+
+    def corner_forces(self, wrench: Array, utilization: Array) -> Array:
+        """Pushes at the corners of the overlaps, -x-y, +x-y, +x+y, -x+y.
+
+        The friction that is used is taken as even over all points (that gives every wrench which
+        the joint can carry); what is left of the wrench is a push, spread bilinearly.
+
+        Args:
+            wrench: (C, 6) [N, N m].
+            utilization: (C,) of those wrenches.
+
+        Returns:
+            (C, 4) forces >= 0 [N].
+        """
+        first = 0.5 * (self.tip[:, ::2] - self.tip[:, 1::2])
+        push = utilization * self.pull - wrench[:, 2]
+        moment = utilization[:, None] * first - np.column_stack([-wrench[:, 4], wrench[:, 3]])
+        place = np.divide(
+            moment, push[:, None] * self.half, out=np.zeros_like(moment), where=push[:, None] > 0.0
+        )
+        x, y = np.clip(place, -1.0, 1.0).T
+        weights = np.column_stack(
+            [(1 - x) * (1 - y), (1 + x) * (1 - y), (1 + x) * (1 + y), (1 - x) * (1 + y)]
+        )
+        return 0.25 * np.maximum(push, 0.0)[:, None] * weights
+
+
+def joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
+    """The joints of a component, in the layout's order of connections."""
+    contacts = stud_contacts(layout)
+    table = np.array([_strengths(p, constants) for p in contacts.patterns]).reshape(-1, 3)
+    pull, first_x, first_y = table[contacts.pattern].T
+    half = (0.5 * STUD_PITCH * contacts.overlap).astype(np.float64)
+    tip = np.column_stack(
+        [
+            pull * half[:, 0] + first_x,
+            pull * half[:, 0] - first_x,
+            pull * half[:, 1] + first_y,
+            pull * half[:, 1] - first_y,
+        ]
+    )
+    studs = contacts.overlap.prod(axis=1)
+    lever = np.array([_stud_lever(int(x), int(y)) for x, y in contacts.overlap])
+    bearing: float = constants.bearing_strength
+    return Joints(
+        lower=layout.stud_index,
+        upper=layout.hole_index,
+        centre=contacts.centre,
+        half=half,
+        studs=studs,
+        pull=pull,
+        tip=tip,
+        shear=bearing * studs.astype(np.float64),
+        twist=bearing * lever + STUD_RADIUS * pull,
+        stiffness=spread_stiffness(half, studs, constants.stud_stiffness),
+    )
+
+
+def contact_strengths(pattern: StudPattern, constants: SnapFitConstants) -> Array:
+    """(P,) friction that each contact point of a pattern can bear [N].
+
+    A stud's contact points press on it in equilibrium. Four alike press alike. Of the three at a
+    corner stud the diagonal tube holds two walls, of the three at an edge stud the wall holds two
+    diagonal tubes; the two are weaker by 1/sqrt(2).
+    """
+    weak = ((pattern.place == Place.CORNER) & (pattern.holder == Holder.WALL)) | (
+        (pattern.place == Place.EDGE) & (pattern.holder == Holder.TUBE)
+    )
+    return constants.contact_strength * np.where(weak, constants.weak_contact, 1.0)
+
+
+@lru_cache(maxsize=4096)
+def _strengths(pattern: StudPattern, constants: SnapFitConstants) -> tuple[float, float, float]:
+    """Sum of the points' strengths [N] and their first moments along x and y [N m]."""
+    strength = contact_strengths(pattern, constants)
+    first = strength @ pattern.position
+    return float(strength.sum()), float(first[0]), float(first[1])
+
+
+@lru_cache(maxsize=4096)
+def _stud_lever(nx: int, ny: int) -> float:
+    """Sum of the distances of nx by ny studs from their centre [m]."""
+    x = (np.arange(nx) - 0.5 * (nx - 1)) * STUD_PITCH
+    y = (np.arange(ny) - 0.5 * (ny - 1)) * STUD_PITCH
+    return float(np.hypot(x[:, None], y[None, :]).sum())
+
+
+def spread_stiffness(half: Array, studs: IntArray, per_stud: float) -> Array:
+    """(C, 6) stiffness of springs spread evenly over the overlaps."""
+    x2, y2 = half[:, 0] ** 2 / 3.0, half[:, 1] ** 2 / 3.0
+    one = np.ones(len(half))
+    return per_stud * studs[:, None] * np.column_stack([one, one, one, y2, x2, x2 + y2])

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default snap-fit model; docs/mechanics.md has the equations."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.errors import SolverError
+from bricksim_core.mechanics.geometry import GROUND, face_contacts
+from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
+from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
+from bricksim_core.mechanics.snapfit.joints import joints_of, spread_stiffness
+from bricksim_core.mechanics.snapfit.pushes import pushes_of
+from bricksim_core.mechanics.snapfit.whole import WholeProblem
+from bricksim_core.mechanics.snapfit.yielding import Limits, Yielded, YieldSolver
+from bricksim_core.mechanics.types import LimitLoad, Solution, SolveStatus, VerdictLimits
+from bricksim_core.parts import STUD_PITCH
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout
+
+STANDARD_GRAVITY = 9.81
+"""For the unit in which a pull on the ground is measured [m/s^2]."""
+
+
+@dataclass(frozen=True)
+class SnapFitModel:
+    """The default model of brick connections.
+
+    Attributes:
+        constants: All of its constants.
+        name: How `mechanics.models` knows it.
+    """
+
+    constants: SnapFitConstants = SnapFitConstants()
+    name: str = "default"
+
+    @property
+    def verdict(self) -> VerdictLimits:
+        """What counts as stable and as marginal."""
+        c = self.constants
+        return VerdictLimits(
+            utilization=1.0 + c.tolerance,
+            imbalance=c.tolerance,
+            marginal_low=c.marginal_low,
+            marginal_high=c.marginal_high,
+        )
+
+    def system(
+        self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
+    ) -> SnapFitSystem:
+        """The equations of one component; see `ConnectionModel.system`."""
+        return SnapFitSystem(layout, anchored, ground, self.constants)
+
+
+class SnapFitSystem:
+    """Equations of one component, constant while its topology is.
+
+    Args:
+        layout: The component.
+        anchored: (N,) parts that the world holds.
+        ground: Height of a rigid horizontal ground in the component frame [m], None for none.
+        constants: The model's constants.
+
+    Attributes:
+        constants: The model's constants.
+        joints: The connections as joints.
+        pushes: Contacts beside the joints.
+    """
+
+    def __init__(
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        ground: float | None,
+        constants: SnapFitConstants,
+    ) -> None:
+        self.constants = constants
+        self._layout = layout
+        faces = face_contacts(layout, ground)
+        joints = self.joints = joints_of(layout, constants)
+        self.pushes = pushes_of(faces, joints.lower, joints.upper, constants)
+        resting, footprint, half = ground_footprints(faces)
+        held = np.array(anchored, dtype=bool)
+        self._floating = not held.any() and not len(resting)
+        if self._floating:
+            # The loads of a floating component are in balance: any part may be the reference.
+            held[int(np.argmax(layout.masses))] = True
+
+        area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
+        self._structure = ElasticStructure(
+            lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
+            upper=np.concatenate([joints.upper, resting]),
+            centres=np.concatenate([joints.centre, footprint]),
+            stiffness=np.concatenate(
+                [joints.stiffness, spread_stiffness(half, area, constants.stud_stiffness)]
+            ),
+            coms=layout.coms,
+            held=held,
+        )
+        weight = STANDARD_GRAVITY * float(layout.masses.sum())
+        capacity = np.concatenate([joints.pull, np.full(len(resting), weight)])
+        self._limits = Limits(
+            rows=np.concatenate([joints.rows, ground_rows(half, weight, constants)]) * PITCHES,
+            limit=np.repeat([1.0, 0.0], [len(joints), len(resting)]),
+            softness=constants.softness
+            * constants.stud_stiffness
+            / (capacity * constants.contact_strength),
+        )
+        count = len(self.pushes)
+        self._push_loads = self._structure.spread(
+            parts=np.concatenate([self.pushes.low, self.pushes.high]),
+            points=np.concatenate([self.pushes.point, self.pushes.point]),
+            wrenches=np.concatenate([self.pushes.wrench, self.pushes.wrench]),
+            signs=np.repeat([-1.0, 1.0], count),
+            columns=np.concatenate([np.arange(count), np.arange(count)]),
+            width=count,
+        )
+        self._equations = (
+            self._structure,
+            self._limits,
+            self._push_loads,
+            self.pushes.gap,
+            np.full(count, 1.0 / constants.face_stiffness),
+        )
+        self._solver = YieldSolver(*self._equations)
+        self._guess = np.zeros(0, dtype=np.int64)
+        self._last: tuple[Array, Solution] | None = None
+
+    @cached_property
+    def _whole(self) -> WholeProblem:
+        return WholeProblem(*self._equations)
+
+    def solve(self, loads: Array) -> Solution:
+        """Internal forces under the loads; see `ComponentSystem.solve`.
+
+        `Solution.contact_force` has the four corners of every connection (in the order -x-y, +x-y,
+        +x+y, -x+y of its overlap), then the pushes.
+        """
+        start = time.perf_counter()
+        if self._last is not None and np.array_equal(loads, self._last[0]):
+            return replace(
+                self._last[1], status=SolveStatus.REUSED, solve_time=time.perf_counter() - start
+            )
+        if not np.isfinite(loads).all():
+            return self._failed("loads are not finite", start)
+        free_loads, imbalance = self._free_loads(loads)
+        displacements = self._structure.displacements(free_loads)
+        yielded = self._solver.solve(displacements, self._guess)
+        status, message = SolveStatus.SOLVED, ""
+        if yielded is None:
+            status, message = SolveStatus.FALLBACK, "the active set did not settle"
+            try:
+                yielded = self._whole.yielded(free_loads)
+            except SolverError as error:
+                return self._failed(f"{message}; {error}", start)
+        self._guess = yielded.members
+        solution = self._solution(yielded, imbalance, status, message, start)
+        self._last = (loads.copy(), solution)
+        return solution
+
+    @property
+    def strength(self) -> Array:
+        """(C,) pure pull-off strength of each connection [N]."""
+        return self.joints.pull
+
+    def snapshot(self) -> object:
+        """The last answer and its active set."""
+        return self._guess, self._last
+
+    def restore(self, snapshot: Any) -> None:
+        """Returns to a snapshot of this system."""
+        self._guess, self._last = snapshot
+
+    def safety_factor(self, loads: Array) -> LimitLoad:
+        """The multiple of the loads at which the component fails; see `WholeProblem.limit_load`."""
+        free_loads, _ = self._free_loads(loads)
+        wrench = self._structure.wrenches(self._structure.displacements(free_loads))
+        values = np.matmul(self._limits.rows, wrench[:, :, None])
+        return self._whole.limit_load(free_loads, float(values.max(initial=0.0)))
+
+    def _solution(
+        self, yielded: Yielded, imbalance: float, status: SolveStatus, message: str, start: float
+    ) -> Solution:
+        count = len(self.joints)
+        wrench = yielded.wrench[:count] * PITCHES
+        overload, tension = yielded.overload[:count], yielded.overload[count:]
+        utilization, _ = self.joints.utilization(wrench)
+        np.maximum(utilization, 1.0 + overload, out=utilization, where=overload > 0.0)
+        corners = self.joints.corner_forces(wrench, utilization)
+        return Solution(
+            status=status,
+            message=message,
+            utilization=utilization,
+            connection_wrench=wrench,
+            contact_force=np.concatenate([corners.reshape(-1), yielded.push]),
+            imbalance=max(imbalance, float(tension.max(initial=0.0))),
+            solve_time=time.perf_counter() - start,
+        )
+
+    def _failed(self, message: str, start: float) -> Solution:
+        count = len(self.joints)
+        return Solution(
+            status=SolveStatus.FAILED,
+            message=message,
+            utilization=np.full(count, np.nan),
+            connection_wrench=np.full((count, 6), np.nan),
+            contact_force=np.full(4 * count + len(self.pushes), np.nan),
+            imbalance=np.nan,
+            solve_time=time.perf_counter() - start,
+        )
+
+    def _free_loads(self, loads: Array) -> tuple[Array, float]:
+        """(F,) scaled loads of the parts that can move, and what of them cannot be balanced."""
+        imbalance = 0.0
+        if self._floating:
+            loads, imbalance = balanced(self._layout, loads)
+        return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
+
+
+def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:
+    """Takes the acceleration of a free rigid component out of its loads.
+
+    Args:
+        layout: The component.
+        loads: (N, 6) wrenches about the parts' COMs [N, N m].
+
+    Returns:
+        (N, 6) loads with zero resultant: the given ones less mass times rigid-body acceleration,
+        and the norm of what was taken over the norm of the loads (torques per stud pitch).
+    """
+    masses, coms = layout.masses, layout.coms
+    total = masses.sum()
+    arm = coms - masses @ coms / total
+    force = loads[:, :3].sum(axis=0)
+    torque = (loads[:, 3:] + np.cross(arm, loads[:, :3])).sum(axis=0)
+    squares = (arm * arm).sum(axis=1)
+    steiner = (masses * squares).sum() * np.eye(3) - (arm * masses[:, None]).T @ arm
+    spin = np.linalg.solve(layout.inertias.sum(axis=0) + steiner, torque)
+    inertial = np.empty_like(loads)
+    inertial[:, :3] = masses[:, None] * (force / total + np.cross(spin, arm))
+    inertial[:, 3:] = layout.inertias @ spin
+    norm = float(np.linalg.norm(loads / PITCHES))
+    taken = float(np.linalg.norm(inertial / PITCHES))
+    return loads - inertial, taken / norm if norm > 0.0 else 0.0
