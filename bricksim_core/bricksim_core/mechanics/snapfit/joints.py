@@ -121,16 +121,43 @@ class Joints:
             (C, 4) forces >= 0 [N].
         """
         first = 0.5 * (self.tip[:, ::2] - self.tip[:, 1::2])
-        push = utilization * self.pull - wrench[:, 2]
-        moment = utilization[:, None] * first - np.column_stack([-wrench[:, 4], wrench[:, 3]])
-        place = np.divide(
-            moment, push[:, None] * self.half, out=np.zeros_like(moment), where=push[:, None] > 0.0
-        )
-        x, y = np.clip(place, -1.0, 1.0).T
-        weights = np.column_stack(
-            [(1 - x) * (1 - y), (1 + x) * (1 - y), (1 + x) * (1 + y), (1 - x) * (1 + y)]
-        )
-        return 0.25 * np.maximum(push, 0.0)[:, None] * weights
+        used = np.column_stack([utilization * self.pull, utilization[:, None] * first])
+        return spread_push(used - pull_moments(wrench), self.half)
+
+    @cached_property
+    def corners(self) -> Array:
+        """(C, 4, 3) corners of the overlaps [m], in the order of `corner_forces`."""
+        return rectangle_corners(self.centre, self.half)
+
+
+def pull_moments(wrench: Array) -> Array:
+    """(C, 3) pull Fz [N] and its first moments along x and y [N m] of (C, 6) wrenches."""
+    return np.column_stack([wrench[:, 2], -wrench[:, 4], wrench[:, 3]])
+
+
+def rectangle_corners(centre: Array, half: Array) -> Array:
+    """(C, 4, 3) corners -x-y, +x-y, +x+y, -x+y of horizontal rectangles."""
+    corners = np.repeat(centre[:, None, :], 4, axis=1)
+    corners[:, :, :2] += half[:, None, :] * [[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]
+    return corners
+
+
+def spread_push(push: Array, half: Array) -> Array:
+    """(C, 4) forces at the corners of rectangles that give a push and its moments, bilinearly.
+
+    Args:
+        push: (C, 3) push >= 0 [N] and its first moments along x and y [N m], its centre within the
+            rectangle.
+        half: (C, 2) half sides [m].
+    """
+    total = np.maximum(push[:, 0], 0.0)
+    scale = total[:, None] * half
+    place = np.divide(push[:, 1:], scale, out=np.zeros_like(scale), where=scale > 0.0)
+    x, y = np.clip(place, -1.0, 1.0).T
+    weights = np.column_stack(
+        [(1 - x) * (1 - y), (1 + x) * (1 - y), (1 + x) * (1 + y), (1 - x) * (1 + y)]
+    )
+    return 0.25 * total[:, None] * weights
 
 
 def joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:

@@ -16,14 +16,27 @@ from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
-from bricksim_core.mechanics.snapfit.joints import joints_of, spread_stiffness
-from bricksim_core.mechanics.snapfit.pushes import pushes_of
+from bricksim_core.mechanics.snapfit.joints import (
+    Joints,
+    joints_of,
+    pull_moments,
+    rectangle_corners,
+    spread_push,
+    spread_stiffness,
+)
+from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import Limits, Yielded, YieldSolver
-from bricksim_core.mechanics.types import LimitLoad, Solution, SolveStatus, VerdictLimits
+from bricksim_core.mechanics.types import (
+    ContactVertices,
+    LimitLoad,
+    Solution,
+    SolveStatus,
+    VerdictLimits,
+)
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
-from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 STANDARD_GRAVITY = 9.81
 """For the unit in which a pull on the ground is measured [m/s^2]."""
@@ -72,6 +85,8 @@ class SnapFitSystem:
         constants: The model's constants.
         joints: The connections as joints.
         pushes: Contacts beside the joints.
+        contacts: Four corners of every connection, four of every footprint on the ground, then the
+            pushes.
     """
 
     def __init__(
@@ -94,6 +109,8 @@ class SnapFitSystem:
             held[int(np.argmax(layout.masses))] = True
 
         area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
+        self.contacts = _contact_vertices(joints, resting, footprint, half, self.pushes)
+        self._ground_half = half
         self._structure = ElasticStructure(
             lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
             upper=np.concatenate([joints.upper, resting]),
@@ -140,8 +157,7 @@ class SnapFitSystem:
     def solve(self, loads: Array) -> Solution:
         """Internal forces under the loads; see `ComponentSystem.solve`.
 
-        `Solution.contact_force` has the four corners of every connection (in the order -x-y, +x-y,
-        +x+y, -x+y of its overlap), then the pushes.
+        `Solution.contact_force` goes by `contacts`.
         """
         start = time.perf_counter()
         if self._last is not None and np.array_equal(loads, self._last[0]):
@@ -194,12 +210,13 @@ class SnapFitSystem:
         utilization, _ = self.joints.utilization(wrench)
         np.maximum(utilization, 1.0 + overload, out=utilization, where=overload > 0.0)
         corners = self.joints.corner_forces(wrench, utilization)
+        ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), self._ground_half)
         return Solution(
             status=status,
             message=message,
             utilization=utilization,
             connection_wrench=wrench,
-            contact_force=np.concatenate([corners.reshape(-1), yielded.push]),
+            contact_force=np.concatenate([corners.reshape(-1), ground.reshape(-1), yielded.push]),
             imbalance=max(imbalance, float(tension.max(initial=0.0))),
             solve_time=time.perf_counter() - start,
         )
@@ -211,7 +228,7 @@ class SnapFitSystem:
             message=message,
             utilization=np.full(count, np.nan),
             connection_wrench=np.full((count, 6), np.nan),
-            contact_force=np.full(4 * count + len(self.pushes), np.nan),
+            contact_force=np.full(len(self.contacts.part_a), np.nan),
             imbalance=np.nan,
             solve_time=time.perf_counter() - start,
         )
@@ -222,6 +239,23 @@ class SnapFitSystem:
         if self._floating:
             loads, imbalance = balanced(self._layout, loads)
         return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
+
+
+def _contact_vertices(
+    joints: Joints, resting: IntArray, footprint: Array, half: Array, pushes: Pushes
+) -> ContactVertices:
+    ground = rectangle_corners(footprint, half)
+    up = np.tile([0.0, 0.0, 1.0], (4 * (len(joints) + len(resting)), 1))
+    return ContactVertices(
+        part_a=np.concatenate(
+            [np.repeat(joints.lower, 4), np.full(4 * len(resting), GROUND), pushes.low]
+        ),
+        part_b=np.concatenate([np.repeat(joints.upper, 4), np.repeat(resting, 4), pushes.high]),
+        position=np.concatenate(
+            [joints.corners.reshape(-1, 3), ground.reshape(-1, 3), pushes.point]
+        ),
+        normal=np.concatenate([up, pushes.normal]),
+    )
 
 
 def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:
