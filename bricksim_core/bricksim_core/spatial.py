@@ -2,14 +2,14 @@
 """Rigid transforms, twists and inertias on plain numpy arrays.
 
 Poses are homogeneous 4x4 matrices named ``parent_T_child``; quaternions are xyzw (ROS, REP 103).
-Every function accepts leading batch dimensions.
+Every function accepts leading batch dimensions. scipy's rotations are imported where they are used:
+that takes longer than reading a structure file.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 Array = NDArray[np.float64]
 
@@ -24,6 +24,8 @@ def transform(position: ArrayLike, quaternion: ArrayLike = (0.0, 0.0, 0.0, 1.0))
     Returns:
         (..., 4, 4) ``parent_T_child``.
     """
+    from scipy.spatial.transform import Rotation
+
     position = np.asarray(position, dtype=float)
     quaternion = np.asarray(quaternion, dtype=float)
     shape = np.broadcast_shapes(position.shape[:-1], quaternion.shape[:-1])
@@ -44,6 +46,8 @@ def position_of(pose: Array) -> Array:
 
 def quaternion_of(pose: Array) -> Array:
     """(..., 4) rotation, xyzw with w >= 0, of (..., 4, 4) transforms."""
+    from scipy.spatial.transform import Rotation
+
     rotations = pose[..., :3, :3]
     quaternions = Rotation.from_matrix(rotations.reshape(-1, 3, 3)).as_quat(canonical=True)
     return quaternions.reshape((*rotations.shape[:-2], 4))
@@ -67,6 +71,8 @@ def transform_points(pose: Array, points: ArrayLike) -> Array:
 
 def rotation_angle(rotation: Array) -> Array:
     """(...,) angle [rad] in [0, pi] of (..., 3, 3) rotation matrices."""
+    from scipy.spatial.transform import Rotation
+
     matrices = rotation.reshape(-1, 3, 3)
     return Rotation.from_matrix(matrices).magnitude().reshape(rotation.shape[:-2])
 

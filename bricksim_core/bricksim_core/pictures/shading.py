@@ -48,7 +48,8 @@ def occlusion(inverse_depth: _Float, pixel: float) -> _Float:
         return inverse_depth
     spans = [(round(reach / pixel), round(reach / pixel) * pixel) for reach in REACHES]
     pad = max(max(steps for steps, _ in spans), 1)
-    padded = np.pad(inverse_depth, pad, mode="edge")
+    # Continued straight beyond the border, so that planes stay planes there.
+    padded = np.pad(inverse_depth, pad, mode="reflect", reflect_type="odd")
     depth_squared = 1.0 / np.square(inverse_depth)
     total, mean, nearer = (np.empty_like(inverse_depth) for _ in range(3))
     total.fill(0.0)

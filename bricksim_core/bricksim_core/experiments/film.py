@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures and videos of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bricksim_core.experiments.recording import Recording
+from bricksim_core.parts import Color
+from bricksim_core.pictures import (
+    STILL,
+    VIDEO,
+    Image,
+    Marker,
+    MarkerKind,
+    Quality,
+    Scene,
+    draw_motion,
+    strip,
+    utilization_colors,
+)
+from bricksim_core.spatial import transform_points
+
+MARK_SECONDS = 0.35
+"""How long a broken connection stays marked [s]."""
+STRIP_SIZE = (480, 480)
+"""Width and height of each picture of a strip [pixels]."""
+
+
+def film(
+    recording: Recording,
+    *,
+    fps: float = 30.0,
+    by_utilization: bool = False,
+    size: tuple[int, int] = (640, 480),
+) -> Iterator[Image]:
+    """Frames of a recording in real time.
+
+    Args:
+        recording: What to show.
+        fps: Frames per second.
+        by_utilization: True: colours of utilization instead of the parts' own.
+        size: Width and height [pixels].
+    """
+    end = recording.times[-1] - recording.times[0]
+    count = max(2, round(end * fps) + 1)
+    wanted = recording.times[0] + np.arange(count) / fps
+    frames = nearest(recording, wanted)
+    captions = [f"t = {recording.times[f]:.2f} s{_broken(recording, f, ' · ')}" for f in frames]
+    return _draw(recording, frames, captions, by_utilization, size, VIDEO)
+
+
+def film_strip(recording: Recording, *, pictures: int = 5, by_utilization: bool = False) -> Image:
+    """A few moments side by side: the start, the breaks or the course, and the end.
+
+    Args:
+        recording: What to show.
+        pictures: How many moments.
+        by_utilization: True: colours of utilization instead of the parts' own.
+    """
+    frames = moments(recording, pictures)
+    captions = [_broken(recording, f) for f in frames]
+    images = list(_draw(recording, frames, captions, by_utilization, STRIP_SIZE, STILL))
+    return strip(images, [f"{recording.times[f]:.2f} s" for f in frames])
+
+
+def moments(recording: Recording, count: int) -> list[int]:
+    """Frames that tell the story: first, last, and between them the times at which most happens.
+
+    The frames between are spread evenly over the path that the parts travel, so that a rest takes
+    none of them.
+    """
+    steps = np.linalg.norm(np.diff(recording.world_T_part[:, :, :3, 3], axis=0), axis=-1)
+    path = np.concatenate([[0.0], np.cumsum(steps.mean(axis=1))])
+    if path[-1] <= 0.0:
+        return np.unique(np.linspace(0, len(path) - 1, count).round().astype(int)).tolist()
+    inner = np.searchsorted(path, path[-1] * np.linspace(0.0, 1.0, count)[1:-1])
+    return np.unique([0, *inner.tolist(), len(path) - 1]).tolist()
+
+
+def nearest(recording: Recording, times: np.ndarray) -> list[int]:
+    """The frames nearest to some times [s]."""
+    after = np.clip(np.searchsorted(recording.times, times), 1, len(recording.times) - 1)
+    closer = times - recording.times[after - 1] < recording.times[after] - times
+    return np.where(closer, after - 1, after).tolist()
+
+
+def varied_colors(colors: Sequence[Color], fixed: np.ndarray) -> tuple[Color, ...]:
+    """The colours; a palette instead if the format has none and all parts are alike."""
+    loose = {color for color, held in zip(colors, fixed, strict=True) if not held}
+    if len(loose) > 1 or len(colors) < 3:
+        return tuple(colors)
+    return tuple(
+        color if held else PALETTE[i % len(PALETTE)]
+        for i, (color, held) in enumerate(zip(colors, fixed, strict=True))
+    )
+
+
+PALETTE: tuple[Color, ...] = (
+    (201, 26, 9),
+    (242, 205, 55),
+    (0, 85, 191),
+    (244, 244, 244),
+    (35, 120, 65),
+    (254, 138, 24),
+    (90, 147, 219),
+)
+"""Red, yellow, blue, white, green, orange, light blue."""
+
+
+def _draw(
+    recording: Recording,
+    frames: Sequence[int],
+    captions: Sequence[str],
+    by_utilization: bool,
+    size: tuple[int, int],
+    quality: Quality,
+) -> Iterator[Image]:
+    scene = Scene(recording.shapes, varied_colors(recording.colors, recording.fixed))
+    utilization = np.where(recording.fixed, np.nan, recording.utilization[frames])
+    lowest = float(recording.world_T_part[0, recording.fixed, 2, 3].min(initial=0.0))
+    return draw_motion(
+        scene,
+        recording.world_T_part[frames],
+        captions=captions,
+        markers=[_markers(recording, f) for f in frames],
+        colors=list(utilization_colors(utilization)) if by_utilization else None,
+        ground=lowest,
+        size=size,
+        quality=quality,
+    )
+
+
+def _broken(recording: Recording, frame: int, before: str = "") -> str:
+    """How many connections have broken so far; nothing if none has."""
+    count = sum(c.time <= recording.times[frame] for c in recording.broken)
+    return f"{before}{count} broken" if count else ""
+
+
+def _markers(recording: Recording, frame: int) -> list[Marker]:
+    """Crosses where connections broke a moment ago."""
+    time, markers = recording.times[frame], []
+    for change in recording.broken:
+        if 0.0 <= time - change.time < MARK_SECONDS:
+            pose = recording.world_T_part[frame, change.part_index]
+            x, y, z = transform_points(pose, change.local).tolist()
+            markers.append(Marker((x, y, z), MarkerKind.BROKEN))
+    return markers
