@@ -36,6 +36,12 @@ JOINT_STIFFNESS = (3000.0, 3000.0, 3000.0, 2500.0, 2500.0, 2000.0, 2000.0)
 JOINT_DAMPING = (160.0, 160.0, 140.0, 120.0, 60.0, 40.0, 20.0)
 """Damping of the position drives [N m s/rad]: a little over critical for the arm's inertia."""
 
+JOINT_ARMATURE = 0.1
+"""Inertia of a motor with its gear, seen at its joint [kg m^2]: that of common models of the arm."""
+
+FINGER_ARMATURE = 0.1
+"""Inertia of the hand's motor, seen at a finger [kg]."""
+
 FINGER_STIFFNESS = 4000.0
 """Stiffness of a finger's drive [N/m]; also turns a wanted gripping force into a position target."""
 
@@ -221,6 +227,8 @@ def robot_spec(arm: ArmDescription, positions: Sequence[float] = READY) -> Robot
         joint_positions=initial,
         drives=drives,
         joint_limits=velocities,
+        armature={joint: JOINT_ARMATURE for joint in arm.joints}
+        | {joint: FINGER_ARMATURE for joint in arm.fingers},
         gravity_compensation=True,
         pad_links=arm.finger_links,
     )

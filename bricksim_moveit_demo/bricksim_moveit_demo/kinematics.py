@@ -7,7 +7,7 @@ import numpy as np
 import pinocchio
 
 from bricksim_core.spatial import Array
-from bricksim_moveit_demo.description import ArmDescription, robot_urdf
+from bricksim_moveit_demo.description import JOINT_ARMATURE, ArmDescription, robot_urdf
 
 _DAMPING = 1e-4
 """Damping of the least-squares inverse [-]: moves the tool by less than 0.1 % off its twist."""
@@ -52,7 +52,8 @@ class ArmKinematics:
     def inertial_torques(self, positions: Array, velocities: Array, accelerations: Array) -> Array:
         """(7,) torques [N m] that the motion itself needs, gravity left out."""
         whole = pinocchio.rnea(self._model, self._data, positions, velocities, accelerations)
-        return whole - pinocchio.computeGeneralizedGravity(self._model, self._data, positions)
+        gravity = pinocchio.computeGeneralizedGravity(self._model, self._data, positions)
+        return whole - gravity + JOINT_ARMATURE * accelerations
 
     def tool_wrench(self, positions: Array, external_torques: Array) -> Array:
         """(6,) wrench [N, N m] that the surroundings exert on the tool, world axes, about the tool.

@@ -56,7 +56,7 @@ class TaskParameters:
     lift_height: float = 0.08
     approach_speed: float = 0.08
     descend_speed: float = 0.02
-    contact_force: float = 1.0
+    contact_force: float = 1.5
     press_force: float = 25.0
     press_ramp: float = 15.0
     press_speed: float = 0.005
@@ -65,7 +65,7 @@ class TaskParameters:
     search_speed: float = 0.008
     search_force: float = 4.0
     search_yaw: float = math.radians(4.0)
-    settle_time: float = 0.1
+    settle_time: float = 0.25
     collision_force: float = 15.0
     slip_position: float = 0.003
     slip_rotation: float = math.radians(8.0)

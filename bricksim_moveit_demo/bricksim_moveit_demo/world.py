@@ -151,7 +151,7 @@ class SimulatedWorld:
     @property
     def period(self) -> float:
         """See `World.period`."""
-        return self.simulator.period
+        return 1.0 / self.simulator.config.frame_rate
 
     @property
     def graph(self) -> BrickTopologyGraph:
@@ -190,7 +190,9 @@ class SimulatedWorld:
 
     def is_fixed(self, part_id: int) -> bool:
         """See `World.is_fixed`."""
-        return self.simulator.is_fixed(part_id)
+        graph = self.graph
+        carried = graph.component_parts(graph.component_of(part_id))
+        return not self.simulator.fixed_parts.isdisjoint(carried)
 
     def planning_scene(self) -> PlanningScene:
         """See `World.planning_scene`."""

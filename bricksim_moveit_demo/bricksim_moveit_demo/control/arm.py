@@ -19,6 +19,8 @@ _FORCE_FILTER = 0.02
 """Time constant of the wrist force estimate [s]."""
 _POSE_GAIN = 5.0
 """How fast servoing corrects the drift of its joint positions from its tool pose [1/s]."""
+_SERVO_ACCELERATION = np.array([0.2, 0.2, 0.2, 1.0, 1.0, 1.0])
+"""Greatest acceleration of the tool while servoing [m/s^2, rad/s^2]."""
 _LIMIT_MARGIN = 0.01
 """Servoing stops this far from a joint limit [rad]."""
 
@@ -54,7 +56,9 @@ class ArmController:
         self._drives = drives
         self._reference: Reference | None = None
         self._servo_pose: Array | None = None
+        self._wanted_twist: Array = np.zeros(6)
         self._twist: Array = np.zeros(6)
+        self._speed: Array = np.zeros(7)
         self._measured: Array = np.zeros(7)
         self._fingers: Array = np.zeros(2)
         self._raw: Array = np.zeros(7)
@@ -97,12 +101,12 @@ class ArmController:
             raise ControllerError(f"{self.arm.name}: cannot servo while a motion is active")
         if self._servo_pose is None:
             self._servo_pose = self.tool_reference
-        self._twist = np.asarray(twist, dtype=float)
+            self._twist = np.zeros(6)
+        self._wanted_twist = np.asarray(twist, dtype=float)
 
     def hold(self) -> None:
-        """Stops servoing and stands still; an active trajectory is brought to rest."""
-        self._twist = np.zeros(6)
-        self._servo_pose = None
+        """Brings servoing or an active trajectory to rest."""
+        self._wanted_twist = np.zeros(6)
         self.follower.cancel()
 
     def relax(self) -> None:
@@ -110,7 +114,6 @@ class ArmController:
         against."""
         if self._last is not None:
             self._servo_pose = None
-            self._twist = np.zeros(6)
             self._reference = Reference.at_rest(self._measured)
 
     def tare(self) -> None:
@@ -147,7 +150,7 @@ class ArmController:
             self._reference = self._servo_step(dt)
         else:
             self._reference = Reference.at_rest(self._reference.positions)
-        self._estimate_wrench(dt, state.efforts[arm])
+        self._estimate_wrench(dt, speed, state.efforts[arm])
         targets = dict(zip(self.arm.joints, self._targets().tolist(), strict=True))
         grip = self.gripper.update(now, state.positions[fingers], state.velocities[fingers])
         if grip is not None:
@@ -158,6 +161,8 @@ class ArmController:
 
     def _servo_step(self, dt: float) -> Reference:
         assert self._servo_pose is not None and self._reference is not None
+        change = _SERVO_ACCELERATION * dt
+        self._twist = self._twist + np.clip(self._wanted_twist - self._twist, -change, change)
         positions = self._reference.positions
         pose = self._servo_pose
         pose[:3, 3] += self._twist[:3] * dt
@@ -174,7 +179,8 @@ class ArmController:
         if np.any(advanced < low) or np.any(advanced > high):
             self._servo_pose = here
             return Reference.at_rest(positions)
-        return Reference(advanced, velocities, np.zeros(7))
+        accelerations = (velocities - self._reference.velocities) / dt if dt > 0.0 else np.zeros(7)
+        return Reference(advanced, velocities, accelerations)
 
     def _targets(self) -> Array:
         reference = self.reference
@@ -186,13 +192,13 @@ class ArmController:
         torque = torque + np.array(self._drives.damping) * reference.velocities
         return reference.positions + torque / np.array(self._drives.stiffness)
 
-    def _estimate_wrench(self, dt: float, efforts: Array) -> None:
-        reference = self.reference
-        moving = self.kinematics.inertial_torques(
-            reference.positions, reference.velocities, reference.accelerations
-        )
-        share = 1.0 if dt == 0.0 else dt / (_FORCE_FILTER + dt)
-        self._raw = self._raw + share * ((moving - efforts) - self._raw)
+    def _estimate_wrench(self, dt: float, speed: Array, efforts: Array) -> None:
+        # The drives' effort of the last period less what the motion that it caused took.
+        if dt > 0.0:
+            acceleration = (speed - self._speed) / dt
+            moving = self.kinematics.inertial_torques(self._measured, speed, acceleration)
+            self._raw = self._raw + dt / (_FORCE_FILTER + dt) * ((moving - efforts) - self._raw)
+        self._speed = speed
         self.wrench = self.kinematics.tool_wrench(self._measured, self._raw) - self._bias
 
 

@@ -163,7 +163,8 @@ def create_planner(
 
         return EmbeddedPlanner(arms, options)
     if name == "moveit":
+        from bricksim_moveit_demo.planning.isolated import IsolatedPlanner  # noqa: PLC0415
         from bricksim_moveit_demo.planning.moveit import MoveItPlanner  # noqa: PLC0415
 
-        return MoveItPlanner(arms, options)
+        return IsolatedPlanner(MoveItPlanner, arms, options)
     raise PlanningError(f"planner is {name!r}, expected 'auto', 'embedded' or 'moveit'")

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion planning with MoveIt 2 through MoveItPy.
+
+The scene of a request is written into a copy of MoveIt's planning scene, start state included, so
+what MoveIt's monitor knows or does not know yet plays no part.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from bricksim_core.spatial import Array
+from bricksim_moveit_demo.description import READY, ArmDescription
+from bricksim_moveit_demo.errors import PlanningError, UnreachableError
+from bricksim_moveit_demo.planning.moveit_configuration import (
+    FREE,
+    STRAIGHT,
+    moveit_configuration,
+    validate_configuration,
+)
+from bricksim_moveit_demo.planning.moveit_messages import (
+    attached_object,
+    collision_object,
+    fill,
+    pose_message,
+    raise_for_code,
+    trajectory_of,
+)
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.scene import PlanningScene
+
+_IK_TIMEOUT = 0.1
+"""Time for one inverse kinematics solution [s]."""
+
+
+def moveit_available() -> bool:
+    """Whether MoveItPy is installed."""
+    return importlib.util.find_spec("moveit") is not None
+
+
+class MoveItPlanner:
+    """`MotionPlanner` on MoveItPy. Make it through `create_planner`: in a process of its own.
+
+    Raises:
+        DescriptionError: The configuration lacks something.
+        PlanningError: MoveItPy is not installed.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[ArmDescription],
+        options: PlanningOptions,
+        use_sim_time: bool = True,
+    ) -> None:
+        config = moveit_configuration(arms, use_sim_time=use_sim_time)
+        validate_configuration(config, arms)
+        if not moveit_available():
+            raise PlanningError("planner 'moveit': the Python package moveit is not installed")
+        from moveit.core.robot_state import RobotState  # noqa: PLC0415
+        from moveit.planning import (  # noqa: PLC0415
+            MoveItPy,
+            MultiPipelinePlanRequestParameters,
+            PlanRequestParameters,
+        )
+
+        self._options = options
+        self._arms = {arm.name: arm for arm in arms}
+        self._moveit = MoveItPy(node_name="bricksim_moveit", config_dict=config)
+        self._robot_state = RobotState
+        self._components = {
+            arm.name: self._moveit.get_planning_component(arm.group) for arm in arms
+        }
+        self._free = MultiPipelinePlanRequestParameters(self._moveit, list(FREE))
+        for request in self._free.multi_plan_request_parameters:
+            request.max_velocity_scaling_factor = options.velocity_scale
+            request.max_acceleration_scaling_factor = options.acceleration_scale
+        self._straight = PlanRequestParameters(self._moveit, STRAIGHT)
+        self._straight.max_acceleration_scaling_factor = options.acceleration_scale
+
+    def close(self) -> None:
+        """Shuts MoveIt down."""
+        self._moveit.shutdown()
+
+    def reach(
+        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, count: int = 1
+    ) -> list[Array]:
+        """See `MotionPlanner.reach`."""
+        moveit_scene = self._scene(scene)
+        here = scene.arm_positions(arm.joints)
+        pose = self._pose(world_T_tool)
+        found: list[Array] = []
+        solved = False
+        for seed in itertools.islice(self._seeds(here), 4 * (count + self._options.tries)):
+            state = self._state(scene)
+            state.set_joint_group_positions(arm.group, seed)
+            state.update()
+            if not state.set_from_ik(arm.group, pose, arm.tool, _IK_TIMEOUT):
+                continue
+            solved = True
+            state.update()
+            if moveit_scene.is_state_colliding(state, arm.group, False):
+                continue
+            solution = np.array(state.get_joint_group_positions(arm.group))
+            if all(np.abs(solution - other).max() > 0.2 for other in found):
+                found.append(solution)
+                if len(found) == count:
+                    break
+        if not found:
+            reason = "every solution is in collision" if solved else "no solution"
+            place = "{:.3f}, {:.3f}, {:.3f}".format(*world_T_tool[:3, 3])
+            raise UnreachableError(f"{arm.name}: tool pose at {place} m: {reason}")
+        return sorted(found, key=lambda solution: float(np.linalg.norm(solution - here)))
+
+    def plan_to_joints(
+        self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
+    ) -> Trajectory:
+        """See `MotionPlanner.plan_to_joints`."""
+        failures = []
+        for goal in goals:
+            state = self._state(scene)
+            state.set_joint_group_positions(arm.group, goal)
+            state.update()
+            try:
+                return self._plan(
+                    scene, arm, "free motion", robot_state=state, multi_plan_parameters=self._free
+                )
+            except PlanningError as error:
+                failures.append(str(error))
+        raise PlanningError("; ".join(failures) or f"{arm.name}: no goal was given")
+
+    def plan_to_pose(
+        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array
+    ) -> Trajectory:
+        """See `MotionPlanner.plan_to_pose`."""
+        return self.plan_to_joints(scene, arm, self.reach(scene, arm, world_T_tool, count=3))
+
+    def plan_straight(
+        self,
+        scene: PlanningScene,
+        arm: ArmDescription,
+        poses: Sequence[Array],
+        speed: float | None = None,
+    ) -> Trajectory:
+        """See `MotionPlanner.plan_straight`."""
+        from geometry_msgs.msg import PoseStamped  # noqa: PLC0415
+
+        # Pilz scales its Cartesian limits by the velocity factor.
+        share = (speed or self._options.linear_speed) / self._options.linear_speed
+        self._straight.max_velocity_scaling_factor = min(
+            1.0, share * self._options.velocity_scale
+        )
+        pieces = []
+        for pose in poses:
+            goal = fill(
+                PoseStamped(), {"header": {"frame_id": "world"}, "pose": pose_message(pose)}
+            )
+            piece = self._plan(
+                scene,
+                arm,
+                "straight motion",
+                pose_stamped_msg=goal,
+                pose_link=arm.tool,
+                single_plan_parameters=self._straight,
+            )
+            pieces.append(piece)
+            last = dict(zip(arm.joints, piece.positions[-1].tolist(), strict=True))
+            scene = scene.with_positions(last)
+        return joined(pieces)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _plan(
+        self, scene: PlanningScene, arm: ArmDescription, what: str, **request: Any
+    ) -> Trajectory:
+        component = self._components[arm.name]
+        component.set_start_state(robot_state=self._state(scene))
+        goal = {k: request.pop(k) for k in tuple(request) if k not in _PLAN_ARGUMENTS}
+        component.set_goal_state(**goal)
+        result = component.plan(planning_scene=self._scene(scene), **request)
+        raise_for_code(int(result.error_code.val), f"{arm.name}: {what}")
+        message = result.trajectory.get_robot_trajectory_msg()
+        return trajectory_of(message.joint_trajectory, arm.joints)
+
+    def _state(self, scene: PlanningScene) -> Any:
+        state = self._robot_state(self._moveit.get_robot_model())
+        state.joint_positions = {name: float(p) for name, p in scene.positions.items()}
+        state.update()
+        return state
+
+    def _scene(self, scene: PlanningScene) -> Any:
+        """A copy of MoveIt's scene that holds exactly what the given scene holds."""
+        from moveit_msgs.msg import AttachedCollisionObject, CollisionObject  # noqa: PLC0415
+
+        with self._moveit.get_planning_scene_monitor().read_only() as monitored:
+            result = copy.deepcopy(monitored)
+        result.remove_all_collision_objects()
+        result.current_state = self._state(scene)
+        for name, box in scene.objects.items():
+            result.apply_collision_object(
+                fill(CollisionObject(), collision_object(name, "world", box))
+            )
+        for arm_name, boxes in scene.attached.items():
+            for name, box in boxes.items():
+                message = attached_object(name, self._arms[arm_name], box)
+                result.process_attached_collision_object(fill(AttachedCollisionObject(), message))
+        for a, b in scene.allowed:
+            result.allowed_collision_matrix.set_entry(a, b, True)
+        return result
+
+    @staticmethod
+    def _pose(world_T_tool: Array) -> Any:
+        from geometry_msgs.msg import Pose  # noqa: PLC0415
+
+        return fill(Pose(), pose_message(world_T_tool))
+
+    def _seeds(self, here: Array) -> Iterator[Array]:
+        yield here
+        yield np.array(READY)
+        generator = np.random.default_rng(self._options.seed)
+        while True:
+            yield np.array(READY) + generator.uniform(-1.0, 1.0, 7)
+
+
+_PLAN_ARGUMENTS = ("single_plan_parameters", "multi_plan_parameters")
+
+
+def joined(pieces: Sequence[Trajectory]) -> Trajectory:
+    """Trajectories one after the other; each begins where the one before ends, at rest.
+
+    Raises:
+        PlanningError: There are none.
+    """
+    if not pieces:
+        raise PlanningError("no pose was given to go to")
+    times = [pieces[0].times]
+    for piece in pieces[1:]:
+        times.append(piece.times[1:] + times[-1][-1])
+    return Trajectory(
+        pieces[0].joints,
+        np.concatenate(times),
+        np.concatenate([p.positions[1 if i else 0 :] for i, p in enumerate(pieces)]),
+        np.concatenate([p.velocities[1 if i else 0 :] for i, p in enumerate(pieces)]),
+        np.concatenate([p.accelerations[1 if i else 0 :] for i, p in enumerate(pieces)]),
+    )

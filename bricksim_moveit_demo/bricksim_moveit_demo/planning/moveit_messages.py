@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planning scene, goals and results as contents of MoveIt's messages.
+
+Plain dictionaries: `fill` turns one into a message. So all of it is testable without MoveIt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bricksim_core.spatial import Array, quaternion_of
+from bricksim_moveit_demo.description import ArmDescription
+from bricksim_moveit_demo.errors import Outcome, PlanningError, UnreachableError
+from bricksim_moveit_demo.planning.protocol import Trajectory
+from bricksim_moveit_demo.planning.scene import Box, PlanningScene
+
+_BOX = 1
+"""shape_msgs/SolidPrimitive.BOX"""
+_ADD, _REMOVE = 0, 1
+"""moveit_msgs/CollisionObject.ADD and REMOVE (as bytes in the message)."""
+
+ERROR_CODES: Mapping[int, str] = {
+    1: "success",
+    99999: "failure",
+    -1: "planning failed",
+    -2: "invalid motion plan",
+    -3: "the environment changed",
+    -4: "control failed",
+    -5: "no sensor data",
+    -6: "timed out",
+    -7: "preempted",
+    -10: "start state in collision",
+    -11: "start state violates path constraints",
+    -12: "goal in collision",
+    -13: "goal violates path constraints",
+    -14: "goal constraints violated",
+    -15: "invalid group name",
+    -16: "invalid goal constraints",
+    -17: "invalid robot state",
+    -18: "invalid link name",
+    -19: "invalid object name",
+    -21: "frame transform failure",
+    -22: "collision checking unavailable",
+    -23: "robot state stale",
+    -24: "sensor info stale",
+    -25: "communication failure",
+    -26: "start state invalid",
+    -27: "goal state invalid",
+    -28: "unrecognized goal type",
+    -29: "crash",
+    -30: "abort",
+    -31: "no inverse kinematics solution",
+}
+"""moveit_msgs/MoveItErrorCodes in words."""
+
+_UNREACHABLE = (-12, -27, -31)
+
+
+def pose_message(pose: Array) -> dict[str, Any]:
+    """geometry_msgs/Pose of a (4, 4) pose [m]."""
+    x, y, z = (float(v) for v in pose[:3, 3])
+    qx, qy, qz, qw = (float(v) for v in quaternion_of(pose))
+    return {
+        "position": {"x": x, "y": y, "z": z},
+        "orientation": {"x": qx, "y": qy, "z": qz, "w": qw},
+    }
+
+
+def collision_object(name: str, frame: str, box: Box) -> dict[str, Any]:
+    """moveit_msgs/CollisionObject of a box, to be added."""
+    return {
+        "header": {"frame_id": frame},
+        "id": name,
+        "pose": pose_message(box.pose),
+        "primitives": [{"type": _BOX, "dimensions": [float(s) for s in box.size]}],
+        "primitive_poses": [pose_message(np.eye(4))],
+        "operation": bytes([_ADD]),
+    }
+
+
+def removed_object(name: str, frame: str = "world") -> dict[str, Any]:
+    """moveit_msgs/CollisionObject that removes an object."""
+    return {"header": {"frame_id": frame}, "id": name, "operation": bytes([_REMOVE])}
+
+
+def attached_object(name: str, arm: ArmDescription, box: Box) -> dict[str, Any]:
+    """moveit_msgs/AttachedCollisionObject of a held box, the hand as its touch links."""
+    return {
+        "link_name": arm.tool,
+        "object": collision_object(name, arm.tool, box),
+        "touch_links": list(arm.hand_links),
+    }
+
+
+def scene_message(scene: PlanningScene, arms: Sequence[ArmDescription]) -> dict[str, Any]:
+    """moveit_msgs/PlanningScene (a difference) that carries everything of a scene."""
+    by_name = {arm.name: arm for arm in arms}
+    attached = [
+        attached_object(name, by_name[arm], box)
+        for arm, boxes in scene.attached.items()
+        for name, box in boxes.items()
+    ]
+    return {
+        "is_diff": True,
+        "robot_state": {
+            "is_diff": True,
+            "joint_state": {
+                "name": list(scene.positions),
+                "position": [float(p) for p in scene.positions.values()],
+            },
+            "attached_collision_objects": attached,
+        },
+        "world": {
+            "collision_objects": [
+                collision_object(name, "world", box) for name, box in scene.objects.items()
+            ]
+        },
+    }
+
+
+def joint_goal(joints: Sequence[str], positions: Array, tolerance: float = 1e-4) -> dict[str, Any]:
+    """moveit_msgs/Constraints that ask for joint positions [rad]."""
+    return {
+        "joint_constraints": [
+            {
+                "joint_name": joint,
+                "position": float(position),
+                "tolerance_above": tolerance,
+                "tolerance_below": tolerance,
+                "weight": 1.0,
+            }
+            for joint, position in zip(joints, positions, strict=True)
+        ]
+    }
+
+
+def pose_goal(
+    arm: ArmDescription, world_T_tool: Array, position: float = 1e-4, rotation: float = 1e-3
+) -> dict[str, Any]:
+    """moveit_msgs/Constraints that ask for a tool pose within tolerances [m, rad]."""
+    pose = pose_message(world_T_tool)
+    header = {"frame_id": "world"}
+    return {
+        "position_constraints": [
+            {
+                "header": header,
+                "link_name": arm.tool,
+                "constraint_region": {
+                    "primitives": [{"type": 2, "dimensions": [position]}],
+                    "primitive_poses": [
+                        {"position": pose["position"], "orientation": {"w": 1.0}}
+                    ],
+                },
+                "weight": 1.0,
+            }
+        ],
+        "orientation_constraints": [
+            {
+                "header": header,
+                "link_name": arm.tool,
+                "orientation": pose["orientation"],
+                "absolute_x_axis_tolerance": rotation,
+                "absolute_y_axis_tolerance": rotation,
+                "absolute_z_axis_tolerance": rotation,
+                "weight": 1.0,
+            }
+        ],
+    }
+
+
+def fill(message: Any, values: Mapping[str, Any]) -> Any:
+    """A ROS message with fields set from nested dictionaries."""
+    from rosidl_runtime_py.set_message import set_message_fields  # noqa: PLC0415
+
+    set_message_fields(message, dict(values))
+    return message
+
+
+def trajectory_of(message: Any, joints: Sequence[str]) -> Trajectory:
+    """The trajectory in a trajectory_msgs/JointTrajectory.
+
+    Args:
+        message: The message.
+        joints: The arm's joints, in the wanted order.
+
+    Raises:
+        PlanningError: It is empty, lacks joints or velocities, or does not begin at time 0.
+    """
+    names = list(message.joint_names)
+    missing = [joint for joint in joints if joint not in names]
+    if missing or len(message.points) < 1:
+        raise PlanningError(
+            f"planned trajectory has {len(message.points)} points and lacks joints {missing}"
+        )
+    columns = [names.index(joint) for joint in joints]
+    points = list(message.points)
+    times = np.array([p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points])
+    if len(points) == 1:
+        # The goal is where the arm is already: a rest of a tenth of a second.
+        points, times = [points[0], points[0]], np.array([0.0, 0.1])
+
+    def table(field: str) -> Array:
+        rows = [list(getattr(p, field)) or [0.0] * len(names) for p in points]
+        return np.array(rows, dtype=float)[:, columns]
+
+    return Trajectory(
+        tuple(joints), times, table("positions"), table("velocities"), table("accelerations")
+    )
+
+
+def raise_for_code(code: int, what: str) -> None:
+    """Raises the error that belongs to a MoveIt error code; nothing on success.
+
+    Raises:
+        UnreachableError: The goal cannot be reached.
+        PlanningError: Any other failure.
+    """
+    if code == 1:
+        return
+    text = f"{what}: MoveIt says {ERROR_CODES.get(code, 'unknown error')} ({code})"
+    if code in _UNREACHABLE:
+        raise UnreachableError(text)
+    raise PlanningError(text, Outcome.CANCELED if code == -7 else None)
