@@ -57,7 +57,7 @@ class StageAuthor:
         direction = gravity / size if size else np.array([0.0, 0.0, -1.0])
         scene.CreateGravityDirectionAttr(Gf.Vec3f(*direction.tolist()))
         scene.CreateGravityMagnitudeAttr(size)
-        _apply(
+        apply_schema(
             scene.GetPrim(),
             "PhysxSceneAPI",
             {
@@ -107,8 +107,8 @@ class StageAuthor:
         mass.CreateCenterOfMassAttr(Gf.Vec3f(*shape.com.tolist()))
         mass.CreateDiagonalInertiaAttr(Gf.Vec3f(*np.diag(shape.inertia).tolist()))
         mass.CreatePrincipalAxesAttr(Gf.Quatf(1.0))
-        _apply(prim, "PhysxRigidBodyAPI", self._rigid_attributes())
-        _apply(prim, "PhysxContactReportAPI", {"physxContactReport:threshold": (_FLOAT, 0.0)})
+        apply_schema(prim, "PhysxRigidBodyAPI", self._rigid_attributes())
+        apply_schema(prim, "PhysxContactReportAPI", {"physxContactReport:threshold": (_FLOAT, 0.0)})
         UsdPhysics.FilteredPairsAPI.Apply(prim)
         boxes = part_boxes(shape)
         for kind, centre, halves in zip(
@@ -161,7 +161,7 @@ class StageAuthor:
 
     def _collider(self, prim: Usd.Prim) -> None:
         UsdPhysics.CollisionAPI.Apply(prim)
-        _apply(
+        apply_schema(
             prim,
             "PhysxCollisionAPI",
             {
@@ -177,7 +177,9 @@ class StageAuthor:
         material.CreateStaticFrictionAttr(friction)
         material.CreateDynamicFrictionAttr(friction)
         material.CreateRestitutionAttr(0.0)
-        _apply(prim, "PhysxMaterialAPI", {"physxMaterial:frictionCombineMode": (_TOKEN, "max")})
+        apply_schema(
+            prim, "PhysxMaterialAPI", {"physxMaterial:frictionCombineMode": (_TOKEN, "max")}
+        )
 
     def _rigid_attributes(self) -> dict[str, tuple[Sdf.ValueTypeName, object]]:
         return {
@@ -200,9 +202,10 @@ class StageAuthor:
         }
 
 
-def _apply(
+def apply_schema(
     prim: Usd.Prim, schema: str, attributes: Mapping[str, tuple[Sdf.ValueTypeName, object]]
 ) -> None:
+    """Applies a schema by name, known to this OpenUSD or not, and sets attributes of it."""
     prim.AddAppliedSchema(schema)
     for name, (kind, value) in attributes.items():
         prim.CreateAttribute(name, kind, False).Set(value)

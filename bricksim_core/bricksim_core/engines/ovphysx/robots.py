@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots in a PhysX session: joint states, targets and link poses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from ovphysx.types import SimObjectType
+
+from bricksim_core.engines.ovphysx.session import Session
+from bricksim_core.engines.protocol import JointState, RobotSpec
+from bricksim_core.engines.usd import names
+from bricksim_core.engines.usd.robots import RobotJoint, robot_stage
+from bricksim_core.engines.usd.settings import PhysxSettings
+from bricksim_core.errors import EngineError
+from bricksim_core.spatial import Array, transform
+
+_JOINT = SimObjectType.ARTICULATION_JOINT
+
+
+class Robot:
+    """A robot of a session."""
+
+    def __init__(self, session: Session, spec: RobotSpec, settings: PhysxSettings) -> None:
+        stage, self.model = robot_stage(spec, settings)
+        self.spec = spec
+        self._session = session
+        self._root = names.robot(spec.name)
+        with session.editing():
+            session.reference(stage.GetRootLayer().ExportToString(), self._root)
+        free = {joint.name: 0.0 for joint in self.model.joints if joint.master is None}
+        start = self.model.with_mimics(free | dict(spec.joint_positions))
+        self._targets = np.array([start[joint.name] for joint in self.model.joints])
+        self._joints = [session.handle(f"{self._root}/{j.path}") for j in self.model.joints]
+        self._links = {
+            name: session.handle(f"{self._root}/{link.body}")
+            for name, link in self.model.links.items()
+        }
+        # PhysX starts at zero whatever the stage says, where joint limits may not allow it.
+        self.set_positions(spec.joint_positions)
+
+    @property
+    def targets(self) -> Array:
+        """Position targets in the order of the model's joints [rad or m]."""
+        return self._targets
+
+    def link_of(self, path: str) -> str | None:
+        """Name of the link whose body is the longest one that a prim path is part of."""
+        inside = {
+            f"{self._root}/{link.body}": name
+            for name, link in reversed(list(self.model.links.items()))
+            if path.startswith(f"{self._root}/{link.body}/")
+        }
+        return inside[max(inside, key=len)] if inside else None
+
+    def state(self) -> JointState:
+        """Positions, velocities and drive efforts of all joints."""
+        positions, velocities = self._read("jointPosition"), self._read("jointVelocity")
+        return JointState(
+            tuple(joint.name for joint in self.model.joints),
+            positions,
+            velocities,
+            np.array(
+                [
+                    _effort(*row)
+                    for row in zip(
+                        self.model.joints, self._targets, positions, velocities, strict=True
+                    )
+                ]
+            ),
+        )
+
+    def set_targets(self, targets: Mapping[str, float]) -> None:
+        """Position targets by joint name [rad or m]."""
+        values = self.model.with_mimics(targets)
+        for i, joint in enumerate(self.model.joints):
+            self._targets[i] = values.get(joint.name, self._targets[i])
+        self._set({"jointPositionTarget": self._targets})
+
+    def set_positions(self, positions: Mapping[str, float]) -> None:
+        """Puts joints to rest at positions [rad or m], targets included."""
+        values = self.model.with_mimics(positions)
+        now, velocity = self._read("jointPosition"), self._read("jointVelocity")
+        named = np.array([joint.name in values for joint in self.model.joints])
+        wanted = np.array([values.get(joint.name, 0.0) for joint in self.model.joints])
+        self._targets = np.where(named, wanted, self._targets)
+        self.restore(np.where(named, wanted, now), np.where(named, 0.0, velocity), self._targets)
+
+    def restore(self, positions: Array, velocities: Array, targets: Array) -> None:
+        """Sets the whole state, in the order of the model's joints [SI]."""
+        self._targets = targets.copy()
+        self._set(
+            {
+                "jointPosition": positions,
+                "jointVelocity": velocities,
+                "jointPositionTarget": targets,
+            }
+        )
+
+    def link_pose(self, link: str) -> Array:
+        """(4, 4) world_T_link [m].
+
+        Raises:
+            EngineError: There is no such link.
+        """
+        if link not in self._links:
+            raise EngineError(
+                f"robot {self.spec.name}: link {link!r} is unknown, expected one of"
+                f" {', '.join(self._links)}"
+            )
+        body = self.model.links[link].body
+        if body == ".":
+            return self.spec.world_T_base @ self.model.links[link].body_T_link
+        handle = self._links[link]
+        read = self._session.read(
+            SimObjectType.ARTICULATION_LINK, ["position", "orientation"], [handle]
+        )
+        pose = transform(read["position"][0], read["orientation"][0])
+        return pose @ self.model.links[link].body_T_link
+
+    def _read(self, attribute: str) -> Array:
+        """An attribute of the model's joints [SI]."""
+        session = self._session
+        values = session.read(_JOINT, [attribute], self._joints)[attribute].astype(float).ravel()
+        row = {h: i for i, h in enumerate(session.order(_JOINT, attribute, self._joints))}
+        units = np.array([joint.usd_unit for joint in self.model.joints])
+        return values[[row[handle] for handle in self._joints]] * units
+
+    def _set(self, values: Mapping[str, Array]) -> None:
+        units = np.array([joint.usd_unit for joint in self.model.joints])
+        self._session.set(
+            _JOINT, {name: (v / units)[:, None] for name, v in values.items()}, self._joints
+        )
+
+
+def _effort(joint: RobotJoint, target: float, position: float, velocity: float) -> float:
+    """Force of a joint's drive [N or N m] by its law; PhysX does not report it."""
+    if joint.drive is None:
+        return 0.0
+    stiffness, damping, limit = joint.drive
+    return float(np.clip(stiffness * (target - position) - damping * velocity, -limit, limit))

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One PhysX instance with its stage: edits go in as columns, state comes out as arrays.
+
+The stage (ovstage) is a table of prims by attributes. An edit writes cells at the next *ordinal*,
+seals it and lets PhysX drain it; an edit therefore costs milliseconds however small it is, and
+edits of one frame are made together. State is read and written through query sessions, past the
+stage.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import newton_usd_schemas
+import numpy as np
+import ovphysx
+import ovstage
+import physx_usd_schemas
+import warp
+from numpy.typing import NDArray
+from ovphysx import GlobalConfigKey, PhysX, Query
+from ovphysx.types import ObjectScope, SceneQueryGeometryType, SceneQueryMode, SimObjectType
+
+from bricksim_core.engines.ovphysx import native
+from bricksim_core.errors import EngineError
+
+
+class Column:
+    """Values of one attribute for all prims of a write.
+
+    Args:
+        name: Attribute.
+        rows: One array for all prims (first axis), or a list of arrays, one for each prim.
+        semantic: Name of ovstage's AttributeSemantic, None for plain numbers.
+    """
+
+    def __init__(
+        self, name: str, rows: NDArray | Sequence[NDArray], semantic: str | None = None
+    ) -> None:
+        ragged = not isinstance(rows, np.ndarray)
+        tensors = [ovstage.DLTensor.from_dlpack(row) for row in rows] if ragged else None
+        self.write = ovstage.WriteDesc(
+            name,
+            tensors if ragged else ovstage.DLTensor.from_dlpack(rows),
+            is_array=ragged,
+            semantic=getattr(ovstage.AttributeSemantic, semantic) if semantic else 0,
+        )
+        self.keep = rows
+
+
+class Session:
+    """PhysX with a stage attached.
+
+    Args:
+        usda: The stage to begin with, as text.
+
+    Raises:
+        EngineError: PhysX does not take it.
+    """
+
+    def __init__(self, usda: str) -> None:
+        _prepare_process()
+        self.physx = PhysX()
+        self.stage = ovstage.Stage("bricksim")
+        self.ordinal = 1
+        self._queries: dict[object, Query] = {}
+        self._orders: dict[object, list[int]] = {}
+        self._tokens: dict[str, int] = {}
+        try:
+            ovstage.population.open_usd_from_string(
+                self.stage, usda, ordinal=1, domains=ovstage.PopulationDomain.ALL
+            )
+            self.stage.advance_write_floor(ordinal=1).wait()
+            self.physx.wait_task(self.physx.attach_ovstage(self.stage, read_ordinal=1))
+        except (RuntimeError, ovstage.OvstageError) as error:
+            self.close()
+            raise EngineError(f"ovphysx does not take the stage: {error}") from None
+        self.paths = ovstage.PathDictionary(self.stage)
+
+    def step(self, dt: float) -> None:
+        """Advances by a time [s]."""
+        self.physx.step_sync(dt)
+
+    # -- edits of the stage -------------------------------------------------------------------
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Edits inside take effect together when it ends."""
+        self.ordinal += 1
+        yield
+        self.stage.advance_write_floor(ordinal=self.ordinal).wait()
+        self.physx.wait_task(self.physx.update_from_ovstage(self.ordinal, self.ordinal))
+        self._drop_queries()
+
+    def write(self, prims: Sequence[str], columns: Sequence[Column]) -> None:
+        """Writes attributes of prims, and makes the prims that do not exist."""
+        with self._selected(prims) as query:
+            writes = [column.write for column in columns]
+            self.stage.write_attributes(query, writes, self.ordinal).wait()
+
+    def delete(self, prims: Sequence[str]) -> None:
+        """Deletes prims."""
+        with self._selected(prims) as query:
+            self.stage.delete_attributes(query, [], self.ordinal).wait()
+
+    def reference(self, usda: str, path: str) -> None:
+        """Adds a stage, given as text, below a prim."""
+        ovstage.population.add_usd_reference_from_string(self.stage, usda, path)
+        ovstage.population.apply_usd_changes(self.stage, ordinal=self.ordinal)
+
+    @contextmanager
+    def _selected(self, prims: Sequence[str]) -> Iterator[object]:
+        paths = self.paths.create_path_list_from_strings(list(prims))
+        query = self.stage.query_from_path_list(paths)
+        try:
+            yield query
+        finally:
+            self.stage.release_query(query).wait()
+            self.paths.destroy_path_list(paths)
+
+    # -- state --------------------------------------------------------------------------------
+
+    def read(
+        self, kind: SimObjectType, attributes: Sequence[str], prims: Sequence[int] | None = None
+    ) -> dict[str, NDArray]:
+        """Reads attributes of simulated things.
+
+        Args:
+            kind: What kind of things.
+            attributes: Names.
+            prims: Handles of the prims to read, None for all of the kind.
+
+        Returns:
+            (M, ...) values by name, in the order of `order`: a row for each prim, or as many as it
+            has, end to end. Attributes without any value are missing.
+        """
+        tokens = [self._token(name) for name in attributes]
+        query = self._query(kind, prims).handle
+        found = native.read(self.physx.handle, query, tokens)
+        return {n: found[t] for n, t in zip(attributes, tokens, strict=True) if t in found}
+
+    def order(
+        self, kind: SimObjectType, attribute: str, prims: Sequence[int] | None = None
+    ) -> list[int]:
+        """Handles of the prims in the order in which `read` has their values; until an edit."""
+        key = (kind, None if prims is None else tuple(prims))
+        if key not in self._orders:
+            seen: list[int] = []
+
+            def see(path_list: int) -> None:
+                seen.extend(self.paths.get_paths(path_list))
+
+            query = self._query(kind, prims).handle
+            native.read(self.physx.handle, query, [self._token(attribute)], see)
+            self._orders[key] = seen
+        return self._orders[key]
+
+    def set(self, kind: SimObjectType, values: Mapping[str, NDArray], prims: Sequence[int]) -> None:
+        """Writes attributes of simulated things, at once.
+
+        Args:
+            kind: What kind of things.
+            values: (len(prims), ...) values by name.
+            prims: Handles of the prims.
+        """
+        rows = {prim: i for i, prim in enumerate(prims)}
+        names = list(values)
+        with self.physx.write(self._query(kind, prims), names).wait() as session:
+            while (group := session.fetch_next().wait()) is not None:
+                order = [rows[p] for p in self.paths.get_paths(group.prim_list)]
+                value = values[names[group.attribute_index]].astype(np.float32)[order]
+                if len(group.tensors) == 1:
+                    group.tensors[0].assign(value)
+                else:
+                    for tensor, row in zip(group.tensors, value, strict=True):
+                        tensor.assign(row.reshape(tensor.shape))
+                session.commit_sync(group)
+
+    def overlapping(self, centre: NDArray, halves: NDArray, rotation: NDArray) -> list[str]:
+        """Paths of the colliders that a box overlaps.
+
+        Args:
+            centre: (3,) [m].
+            halves: (3,) half extents [m].
+            rotation: (4,) quaternion xyzw.
+        """
+        hits = self.physx.overlap(
+            SceneQueryGeometryType.BOX,
+            SceneQueryMode.ALL,
+            half_extent=halves,
+            position=centre,
+            rotation=rotation,
+        )
+        if not hits:
+            return []
+        return self.physx.get_scene_query_paths_from_ids([hit["collision"] for hit in hits])
+
+    def handle(self, path: str) -> int:
+        """The handle by which sessions name a prim."""
+        return self.paths.intern_path(path)
+
+    def _query(self, kind: SimObjectType, prims: Sequence[int] | None) -> Query:
+        key = (kind, None if prims is None else tuple(prims))
+        if key not in self._queries:
+            if prims is None:
+                query = self.physx.query(kind, scope=ObjectScope.ALL, metadata=False)
+            else:
+                query = self.physx.query(kind, prim_paths=list(prims), metadata=False)
+            self._queries[key] = query.wait()
+        return self._queries[key]
+
+    def _token(self, name: str) -> int:
+        if name not in self._tokens:
+            self._tokens[name] = self.paths.intern_token(name)
+        return self._tokens[name]
+
+    def _drop_queries(self) -> None:
+        for query in self._queries.values():
+            query.close_sync()
+        self._queries.clear()
+        self._orders.clear()
+
+    def close(self) -> None:
+        """Frees everything."""
+        if self.physx.is_stage_attached(self.stage):
+            self._drop_queries()
+            self.physx.wait_task(self.physx.detach_ovstage())
+        self.stage.destroy()
+        self.physx.destroy()
+
+
+@cache
+def _prepare_process() -> None:
+    """Settings that hold for the whole process and must come before the first stage."""
+    PhysX.set_cpu_mode(True)
+    ovphysx.enable_default_log_output(False)
+    warp.config.log_level = warp.LOG_ERROR
+    # No worker threads: scenes of bricks are small, handing them over costs more than it brings.
+    ovphysx.set_global_config(GlobalConfigKey.NUM_THREADS, 0)
+    schemas = Path(physx_usd_schemas.__path__[0])
+    roots = [
+        schemas / "PhysxSchema/resources",
+        schemas / "OmniUsdPhysicsDeformableSchema/resources",
+        Path(newton_usd_schemas.__path__[0]),
+    ]
+    ovstage.population.register_usd_schemas([str(root) for root in roots])
+    # The successor of scene queries is not there yet.
+    warnings.filterwarnings("ignore", message=".*[Ss]cene.quer.*deprecated")
+    # Reads and writes on the CPU go through Warp arrays, which look for a CUDA driver once.
+    warnings.filterwarnings("ignore", message="ovphysx is in CPU-only mode", module="ovphysx")
