@@ -3,10 +3,12 @@
 
 import numpy as np
 import pytest
+from mechanics_cases import data_structure
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from bricksim_core.engines.protocol import NO_PART, Contacts
+from bricksim_core.engines.mujoco import MujocoEngine
+from bricksim_core.engines.protocol import NO_PART, BodySpec, Contacts
 from bricksim_core.mechanics.loads import ImpulseTable, part_loads
 from bricksim_core.parts import BRICK_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.spatial import transform, transform_points
@@ -300,3 +302,37 @@ def test_wrenches_on_other_components_are_passed_over():
         layout, np.eye(4), np.zeros(6), gravity=WEIGHTLESS, applied={9: wrench, 99: wrench}
     )
     assert not result.loads.any()
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1.0])
+def test_a_real_engine_leaves_nothing_unexplained(tilt):
+    """MuJoCo drops a guitar of 28 bricks: contacts and gravity account for all of its motion."""
+    structure = data_structure("brickgpt/texture_guitar.txt", baseplate=None)
+    (component,) = structure.graph.component_ids
+    layout = structure.graph.layout(component)
+    engine = MujocoEngine(timestep=DT)
+    pose = transform([0, 0, 0.25], Rotation.from_euler("xyz", [tilt, 0.5 * tilt, 0.2]).as_quat())
+    spin = tilt * np.array([3.0, -5.0, 8.0])
+    twist = np.concatenate([[0, 0, -1.0], spin])
+    colors = tuple((255, 255, 255) for _ in layout.part_ids)
+    engine.update([], [BodySpec(component, layout, pose, twist, False, colors)])
+    hardest = unexplained = imbalance = 0.0
+    for _ in range(90):
+        report = engine.step()
+        result = part_loads(
+            layout,
+            report.previous_world_T_component[0],
+            report.previous_twist[0],
+            report.world_T_component[0],
+            report.twist[0],
+            ImpulseTable(report.contacts),
+            report.dt,
+            engine.gravity,
+        )
+        force, torque = resultant(layout, result.loads)
+        hardest = max(hardest, np.abs(result.loads[:, :3]).max())
+        unexplained = max(unexplained, np.linalg.norm(result.unexplained[:3]))
+        imbalance = max(imbalance, np.linalg.norm(force), np.linalg.norm(torque))
+    assert hardest > 5.0  # it did hit the ground
+    assert unexplained < 1e-3 * hardest
+    assert imbalance < 1e-9 * hardest
