@@ -25,12 +25,18 @@ from bricksim_core.engines.mujoco.bodies import (
     rotations,
     wxyz,
 )
+from bricksim_core.engines.mujoco.carrying import carrier, carry
 from bricksim_core.engines.mujoco.contact import (
     ContactParameters,
     GeomTable,
     join_contacts,
     read_contacts,
     take_contacts,
+)
+from bricksim_core.engines.mujoco.drives import (
+    DriveState,
+    StepDrives,
+    resting_drives,
 )
 from bricksim_core.engines.mujoco.probe import add_probe
 from bricksim_core.engines.mujoco.robots import (
@@ -104,7 +110,7 @@ class _Index:
 class _Snapshot:
     bodies: dict[int, Body]
     robots: dict[str, Robot]
-    targets: dict[str, Array]
+    drives: dict[str, DriveState]
     seated: frozenset[tuple[int, int]]
     model: mujoco.MjModel
     data: mujoco.MjData
@@ -145,7 +151,7 @@ class MujocoEngine:
         self._contact = contact or ContactParameters()
         self._bodies: dict[int, Body] = {}
         self._robots: dict[str, Robot] = {}
-        self._targets: dict[str, Array] = {}
+        self._drives: dict[str, DriveState] = {}
         self._seated: frozenset[tuple[int, int]] = frozenset()
         self._wrenches: dict[int, Array] = {}
         self._spec: mujoco.MjSpec | None = self._empty_spec()
@@ -304,8 +310,6 @@ class MujocoEngine:
             data.qpos[now.qpos] = old_data.qpos[old.qpos]
             data.qvel[now.dof] = old_data.qvel[old.dof]
             data.qacc_warmstart[now.dof] = old_data.qacc_warmstart[old.dof]
-            data.qfrc_actuator[now.dof] = old_data.qfrc_actuator[old.dof]
-            data.ctrl[now.actuator] = old_data.ctrl[old.actuator]
 
     # -- stepping ---------------------------------------------------------------------------
 
@@ -323,7 +327,7 @@ class MujocoEngine:
         model, data, index = self._model, self._data, self._index
         saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
         self._load_wrenches()
-        self._move_set_points()
+        drives = self._load_drives()
         mujoco.mj_step(model, data)
         if self._wrenches:
             data.xfrc_applied[:] = 0.0
@@ -335,6 +339,10 @@ class MujocoEngine:
             raise EngineError(
                 f"the state became unstable in the step from {saved[3]:.4f} s: {culprits}"
             )
+        for robot, drive in drives:
+            drive.finish(data.qacc[robot.dof])
+        contacts = self._contacts()
+        self._carry_gripped(contacts)
         previous_poses, previous_twists = self._poses, self._twists
         self._poses, self._twists = self._read_state()
         return StepReport(
@@ -345,7 +353,7 @@ class MujocoEngine:
             twist=self._twists,
             previous_world_T_component=previous_poses,
             previous_twist=previous_twists,
-            contacts=self._contacts(),
+            contacts=contacts,
         )
 
     def _load_wrenches(self) -> None:
@@ -362,13 +370,39 @@ class MujocoEngine:
             row[:3] += wrench[:3]
             row[3:] += wrench[3:] + np.cross(arm, wrench[:3])
 
-    def _move_set_points(self) -> None:
-        """Moves the drives' set points towards their targets, no faster than they may."""
-        ctrl = self._data.ctrl
+    def _load_drives(self) -> list[tuple[RobotIndex, StepDrives]]:
+        steps = []
         for name, robot in self._index.robots.items():
-            reach = robot.speed * self._timestep
-            now = ctrl[robot.actuator]
-            ctrl[robot.actuator] = now + np.clip(self._targets[name] - now, -reach, reach)
+            position, velocity = self._data.qpos[robot.qpos], self._data.qvel[robot.dof]
+            constants = self._robots[name].drives
+            step = StepDrives(constants, self._drives[name], position, velocity, self._timestep)
+            self._data.qfrc_applied[robot.dof] = step.force
+            self._model.dof_armature[robot.dof] = step.armature
+            steps.append((robot, step))
+        return steps
+
+    def _carry_gripped(self, contacts: Contacts) -> None:
+        """Moves free bodies along with the robot that has at least two links on them."""
+        index, data = self._index, self._data
+        rows = np.flatnonzero(contacts.other > 0)  # 0 is the ground
+        holding: dict[tuple[int, str], dict[str, float]] = {}
+        for row in rows.tolist():
+            component = index.component_of[int(contacts.part_b[row])]
+            robot, link = contacts.names[contacts.other[row]].split("/", 1)
+            links = holding.setdefault((component, robot), {})
+            links[link] = links.get(link, 0.0) + float(contacts.normal_impulse[row])
+        grips = []
+        for (component, robot), links in holding.items():
+            if len(links) > 1 and not self._bodies[component].spec.fixed:
+                body = index.robots[robot].bodies[max(links, key=lambda name: links[name])]
+                grips.append((component, carrier(self._model, data, body)))
+        if not grips:
+            return
+        mujoco.mj_kinematics(self._model, data)
+        for component, link in grips:
+            qpos = index.qpos[np.searchsorted(index.free, index.row_of[component])]
+            start = self._poses[index.row_of[component]] @ self._bodies[component].component_T_body
+            carry(data, link, qpos, start[:3, 3], self._timestep)
 
     def _unstable(self) -> str:
         index, data = self._index, self._data
@@ -416,7 +450,7 @@ class MujocoEngine:
         return _Snapshot(
             bodies=dict(self._bodies),
             robots=dict(self._robots),
-            targets={name: target.copy() for name, target in self._targets.items()},
+            drives={name: state.copy() for name, state in self._drives.items()},
             seated=self._seated,
             model=self._model,
             data=copy.copy(self._data),
@@ -435,7 +469,7 @@ class MujocoEngine:
             raise EngineError(f"{type(snapshot).__name__} is no snapshot of the MuJoCo engine")
         self._bodies = dict(snapshot.bodies)
         self._robots = dict(snapshot.robots)
-        self._targets = {name: target.copy() for name, target in snapshot.targets.items()}
+        self._drives = {name: state.copy() for name, state in snapshot.drives.items()}
         self._seated = snapshot.seated
         self._model = snapshot.model
         self._model.pair_margin[:] = snapshot.pair_margin
@@ -495,7 +529,7 @@ class MujocoEngine:
             del self._robots[robot.name]
             self._spec = None
             raise
-        self._targets[robot.name] = np.zeros(len(self._index.robots[robot.name].driven))
+        self._drives[robot.name] = resting_drives(len(loaded.joints))
         start = dict.fromkeys(loaded.joints, 0.0) | dict(robot.joint_positions)
         self.set_joint_positions(robot.name, start)
 
@@ -506,16 +540,17 @@ class MujocoEngine:
             self._robots[robot].joints,
             data.qpos[index.qpos],
             data.qvel[index.dof],
-            data.qfrc_actuator[index.dof],
+            self._drives[robot].effort.copy(),
         )
 
     def set_joint_targets(self, robot: str, targets: Mapping[str, float]) -> None:
         """Sets position targets of driven joints; see `Engine.set_joint_targets`."""
-        index, joints = self._robot(robot), self._robots[robot].joints
-        rows = {joints[row]: i for i, row in enumerate(index.driven)}
+        self._robot(robot)
+        loaded = self._robots[robot]
+        rows = {name: i for i, name in enumerate(loaded.joints) if name in loaded.spec.drives}
         _check_joints(robot, targets, rows)
         for name, target in targets.items():
-            self._targets[robot][rows[name]] = target
+            self._drives[robot].target[rows[name]] = target
 
     def set_joint_positions(self, robot: str, positions: Mapping[str, float]) -> None:
         """Puts joints to rest at positions; see `Engine.set_joint_positions`."""
@@ -526,14 +561,14 @@ class MujocoEngine:
         for mimic in loaded.mimics:
             if mimic.leader in positions:
                 values[mimic.joint] = mimic.multiplier * positions[mimic.leader] + mimic.offset
+        state = self._drives[robot]
         for name, value in values.items():
-            data.qpos[index.qpos[rows[name]]] = value
-            data.qvel[index.dof[rows[name]]] = 0.0
-            data.qacc_warmstart[index.dof[rows[name]]] = 0.0
-        for i, row in enumerate(index.driven):
-            if loaded.joints[row] in values:
-                self._targets[robot][i] = values[loaded.joints[row]]
-                data.ctrl[index.actuator[i]] = values[loaded.joints[row]]
+            row = rows[name]
+            data.qpos[index.qpos[row]] = value
+            data.qvel[index.dof[row]] = 0.0
+            data.qacc_warmstart[index.dof[row]] = 0.0
+            state.target[row] = state.set_point[row] = value
+            state.effort[row] = state.acceleration[row] = 0.0
 
     def link_pose(self, robot: str, link: str) -> Array:
         """(4, 4) world_T_link [m]; see `Engine.link_pose`."""
@@ -569,7 +604,8 @@ class MujocoEngine:
         option.gravity = self._gravity
         option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
         option.impratio = contact.friction_impedance_ratio
-        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        # Velocities are then exactly those that the contact solver found; see drives.py.
+        option.integrator = mujoco.mjtIntegrator.mjINT_EULER
         # An unstable state is reported, not silently reset.
         option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         if contact.sleep_velocity > 0.0:

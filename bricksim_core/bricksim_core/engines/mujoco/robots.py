@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots of the MuJoCo engine: from a URDF and drives to a specification.
 
-Drives are position servos with limited force; a joint that mimics another is held to it by an
-equality constraint, as the fingers of a hand are coupled. Links of one robot do not collide with
-each other: the planner sees to that.
+A joint that mimics another is held to it by an equality constraint, as the fingers of a hand are
+coupled. Links of one robot do not collide with each other: the planner sees to that.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.mujoco.contact import ContactParameters
+from bricksim_core.engines.mujoco.drives import DriveConstants, drive_constants
 from bricksim_core.engines.protocol import RobotSpec
 from bricksim_core.errors import EngineError
 
-DEFAULT_ARMATURE = 0.1
-"""Inertia of a motor seen from its joint [kg m^2 or kg]."""
 _MOVABLE = ("revolute", "continuous", "prismatic")
 
 
@@ -45,6 +43,7 @@ class Robot:
         xml: Its URDF, ready for MuJoCo.
         links: Names of its links.
         joints: Names of the joints that can move, in the URDF's order.
+        drives: Drives of these joints.
         mimics: Joints that follow others.
     """
 
@@ -52,6 +51,7 @@ class Robot:
     xml: str
     links: tuple[str, ...]
     joints: tuple[str, ...]
+    drives: DriveConstants
     mimics: tuple[Mimic, ...]
 
 
@@ -62,18 +62,12 @@ class RobotIndex:
     Attributes:
         qpos: (J,) addresses of joint positions, by `Robot.joints`.
         dof: (J,) addresses of joint velocities.
-        driven: (A,) rows of the joints with a drive.
-        actuator: (A,) actuators.
-        speed: (A,) greatest speed of the set points [rad/s or m/s].
         bodies: Body by link name.
         geoms: Geoms of all links.
     """
 
     qpos: NDArray[np.intp]
     dof: NDArray[np.intp]
-    driven: NDArray[np.intp]
-    actuator: NDArray[np.intp]
-    speed: NDArray[np.float64]
     bodies: dict[str, int]
     geoms: NDArray[np.intp]
 
@@ -123,7 +117,20 @@ def load_robot(spec: RobotSpec) -> Robot:
                 f"robot {spec.name} has no {kind} {', '.join(unknown)}, expected one of"
                 f" {', '.join(known)}"
             )
-    return Robot(spec, ElementTree.tostring(root, encoding="unicode"), links, joints, mimics)
+    dynamics = [j.find("dynamics") for j in elements]
+    friction = [0.0 if d is None else float(d.get("damping", "0")) for d in dynamics]
+    for element in dynamics:
+        if element is not None:
+            # The drives take care of it: MuJoCo would apply it after it has solved the contacts.
+            element.set("damping", "0")
+    return Robot(
+        spec,
+        ElementTree.tostring(root, encoding="unicode"),
+        links,
+        joints,
+        drive_constants(spec, joints, friction),
+        mimics,
+    )
 
 
 def _mesh_path(spec: RobotSpec, address: str) -> Path:
@@ -154,6 +161,8 @@ def attach_robot(
         raise EngineError(f"robot {spec.name}: {error}") from error
     solref = [max(contact.time_constant, 2 * timestep), contact.damping_ratio]
     for body in child.bodies[1:]:
+        if body.joints and not _moves(body.parent):
+            body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
         body.gravcomp = float(spec.gravity_compensation)
         friction = contact.pad_friction if body.name in spec.pad_links else contact.friction
         for geom in body.geoms:
@@ -161,20 +170,6 @@ def attach_robot(
             geom.friction = [friction, 0.0, 0.0]
             geom.solref = solref
             geom.solimp = contact.solimp
-    for joint in child.joints:
-        joint.armature = spec.armature.get(joint.name, DEFAULT_ARMATURE)
-    for name, (stiffness, damping, force) in spec.drives.items():
-        actuator = child.add_actuator(
-            name=name,
-            target=name,
-            trntype=mujoco.mjtTrn.mjTRN_JOINT,
-            gaintype=mujoco.mjtGain.mjGAIN_FIXED,
-            biastype=mujoco.mjtBias.mjBIAS_AFFINE,
-            forcelimited=True,
-            forcerange=[-force, force],
-        )
-        actuator.gainprm[0] = stiffness
-        actuator.biasprm[1:3] = [-stiffness, -damping]
     for mimic in robot.mimics:
         equality = child.add_equality(
             type=mujoco.mjtEq.mjEQ_JOINT,
@@ -194,6 +189,11 @@ def attach_robot(
     scene.attach(child, prefix=f"{spec.name}/", frame=frame)
 
 
+def _moves(body: mujoco.MjsBody) -> bool:
+    """Whether a body hangs on a joint."""
+    return bool(body.name) and body.name != "world" and (bool(body.joints) or _moves(body.parent))
+
+
 def _quaternion(pose: NDArray[np.float64]) -> NDArray[np.float64]:
     quaternion = np.zeros(4)
     mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(pose[:3, :3]).ravel())
@@ -204,19 +204,14 @@ def index_robot(model: mujoco.MjModel, robot: Robot) -> RobotIndex:
     """Finds a robot in a compiled model."""
     prefix = f"{robot.spec.name}/"
     joints = [model.joint(prefix + name).id for name in robot.joints]
-    driven = [i for i, name in enumerate(robot.joints) if name in robot.spec.drives]
     bodies = {
         link: model.body(prefix + link).id
         for link in robot.links
         if mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, prefix + link) >= 0
     }
-    names = [robot.joints[i] for i in driven]
     return RobotIndex(
         qpos=model.jnt_qposadr[joints].astype(np.intp),
         dof=model.jnt_dofadr[joints].astype(np.intp),
-        driven=np.array(driven, dtype=np.intp),
-        actuator=np.array([model.actuator(prefix + n).id for n in names], dtype=np.intp),
-        speed=np.array([robot.spec.joint_limits.get(n, np.inf) for n in names]),
         bodies=bodies,
         geoms=np.flatnonzero(np.isin(model.geom_bodyid, list(bodies.values()))),
     )
