@@ -34,6 +34,7 @@ from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, BrickShape, Color
 from bricksim_core.spatial import Array
 from bricksim_core.topology import BrickTopologyGraph, GridPose, Structure
 from bricksim_core.topology.boxes import near_pairs, part_boxes
+from bricksim_core.topology.grid import nearest_yaw, quarter_turn
 
 UNIT = 0.0004
 """One LDraw unit [m]."""
@@ -369,8 +370,8 @@ class _Frame:
     def grid_pose(self, rotation: Array, corner: Array) -> GridPose | None:
         """Pose on this grid of a part by its rotation and corner in the world, None if off it."""
         turn = self.rotation.T @ rotation
-        yaw = round(np.arctan2(turn[1, 0], turn[0, 0]) / (np.pi / 2)) % 4
-        if np.abs(turn - _quarter_turn(yaw)).max() > ROTATION_TOLERANCE:
+        yaw = nearest_yaw(turn)
+        if np.abs(turn - quarter_turn(yaw)).max() > ROTATION_TOLERANCE:
             return None
         cells = self.rotation.T @ (corner - self.origin) / _CELL
         whole = np.round(cells)
@@ -378,11 +379,6 @@ class _Frame:
             return None
         x, y, z = (int(v) for v in whole)
         return GridPose(x, y, z, yaw)
-
-
-def _quarter_turn(yaw: int) -> Array:
-    c, s = [(1, 0), (0, 1), (-1, 0), (0, -1)][yaw]
-    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], dtype=float)
 
 
 def _frame_of(rotation: Array, corner: Array) -> _Frame:
@@ -469,7 +465,7 @@ def format_ldraw(structure: Structure) -> str:
             file_name = _own_name(part.shape)
             own[file_name] = part.shape
         pose = poses[part_id].copy()
-        pose[:3, :3] = pose[:3, :3] @ _quarter_turn(turn)
+        pose[:3, :3] = pose[:3, :3] @ quarter_turn(turn)
         lines.append(_reference_line(pose, part.shape.height, part.color, file_name))
         lines.append("0 STEP")
     if own:

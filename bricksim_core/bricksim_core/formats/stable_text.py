@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
-from bricksim_core.errors import FormatError
+import numpy as np
+
+from bricksim_core.errors import FormatError, StructureError
 from bricksim_core.formats.grid_builder import (
     BaseplateOption,
     PlacedPart,
@@ -18,10 +20,10 @@ from bricksim_core.formats.grid_builder import (
     stacked_structure,
 )
 from bricksim_core.formats.source import MAX_PARTS, shorten
-from bricksim_core.formats.world_grid import stacked_boxes
 from bricksim_core.parts import PLATES_PER_BRICK, BrickShape
 from bricksim_core.parts.brick import MAX_STUDS_PER_SIDE
 from bricksim_core.topology import Structure
+from bricksim_core.topology.common_grid import CommonGrid, common_grid
 
 MAX_COORDINATE = 100_000
 """Largest cell or layer number."""
@@ -90,26 +92,48 @@ def format_text(structure: Structure) -> str:
         FormatError: A part is no brick of one brick's height with studs and the standard mass, or
             a component is turned or shifted off the grid of the others.
     """
+    grid = _grid(structure)
+    boxes = {p: box for p, box in grid.boxes.items() if p != grid.baseplate}
+    if not boxes:
+        raise FormatError(f"{structure.name}: holds no brick to write")
+    shift_x = -min(0, *(box[0] for box in boxes.values()))
+    shift_y = -min(0, *(box[1] for box in boxes.values()))
     lines = []
-    for part_id, (x0, y0, z0, x1, y1, z1) in stacked_boxes(structure, "StableText2Brick text"):
+    for part_id, (x0, y0, z0, x1, y1, _) in boxes.items():
         shape = structure.graph.part(part_id).shape
-        problem = _problem(shape, z0, z1)
+        layer, rest = divmod(z0 - grid.ground, PLATES_PER_BRICK)
+        problem = _problem(shape, layer, rest)
         if problem:
             raise FormatError(
                 f"{structure.name}: part {part_id} ({shape}) cannot be written as StableText2Brick"
                 f" text: {problem}"
             )
-        lines.append(f"{x1 - x0}x{y1 - y0} ({x0},{y0},{z0 // PLATES_PER_BRICK})\n")
-    if not lines:
-        raise FormatError(f"{structure.name}: holds no brick to write")
+        lines.append(f"{x1 - x0}x{y1 - y0} ({x0 + shift_x},{y0 + shift_y},{layer})\n")
     return "".join(lines)
 
 
-def _problem(shape: BrickShape, z0: int, z1: int) -> str:
-    if z1 - z0 != PLATES_PER_BRICK:
-        return f"it is {z1 - z0} plates high, the format knows {PLATES_PER_BRICK} only"
-    if z0 % PLATES_PER_BRICK:
-        return f"its bottom is {z0} plates high, expected a multiple of {PLATES_PER_BRICK}"
+def _grid(structure: Structure) -> CommonGrid:
+    try:
+        grid = common_grid(structure)
+    except StructureError as error:
+        raise FormatError(f"{error}, which StableText2Brick text cannot express") from None
+    if not np.array_equal(grid.world_T_grid[:3, :3], np.eye(3)):
+        first = structure.graph.part_ids[0]
+        raise FormatError(
+            f"{structure.name}: the component of part {first} is turned off the axes of the world,"
+            " which StableText2Brick text cannot express"
+        )
+    return grid
+
+
+def _problem(shape: BrickShape, layer: int, rest: int) -> str:
+    if shape.height != PLATES_PER_BRICK:
+        return f"it is {shape.height} plates high, the format knows {PLATES_PER_BRICK} only"
+    if layer < 0:
+        return "it reaches below the ground"
+    if rest:
+        height = layer * PLATES_PER_BRICK + rest
+        return f"its bottom is {height} plates high, expected a multiple of {PLATES_PER_BRICK}"
     if not shape.has_studs:
         return "it has no studs"
     if shape.mass != shape.standard_mass:

@@ -20,6 +20,18 @@ def rotate(yaw: int, x: int, y: int) -> tuple[int, int]:
     return a * x + b * y, c * x + d * y
 
 
+def quarter_turn(yaw: int) -> Array:
+    """(3, 3) rotation about z by ``yaw`` quarter turns."""
+    rotation = np.eye(3)
+    rotation[:2, :2] = _QUARTER_TURNS[yaw % 4]
+    return rotation
+
+
+def nearest_yaw(rotation: Array) -> int:
+    """Quarter turns about z [0-3] nearest to a (3, 3) rotation."""
+    return round(np.arctan2(rotation[1, 0], rotation[0, 0]) / (0.5 * np.pi)) % 4
+
+
 class GridPose(NamedTuple):
     """Pose of one grid frame in another: x, y in studs, z in plates, yaw in quarter turns about z.
 

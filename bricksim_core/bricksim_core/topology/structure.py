@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -50,6 +51,27 @@ class Structure:
     skipped: list[str] = field(default_factory=list)
     ground: float | None = None
     pose_hints: tuple[PoseHint, ...] | None = None
+
+    def without(self, part_ids: Iterable[int]) -> Structure:
+        """A copy that lacks some parts; what is left stays where it is.
+
+        Raises:
+            UnknownIdError: A part does not exist.
+        """
+        graph = self.graph.copy()
+        poses = dict(self.component_poses)
+        removed = set(part_ids)
+        for part_id in removed:
+            for origin, pieces in graph.remove_part(part_id).pieces.items():
+                pose = poses.pop(origin)
+                poses.update(dict.fromkeys(pieces, pose))
+        return replace(
+            self,
+            graph=graph,
+            component_poses=poses,
+            fixed=self.fixed - removed,
+            origins={p: o for p, o in self.origins.items() if p not in removed},
+        )
 
     def part_poses(self) -> dict[int, Array]:
         """(4, 4) world_T_part [m] of every part, by part id."""
