@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from bricksim_core.engines.boxes import Boxes, brick_boxes, concatenate, penetrating
 from bricksim_core.engines.ovphysx import columns
 from bricksim_core.engines.ovphysx.contacts import read_contacts
-from bricksim_core.engines.ovphysx.robots import Robot
+from bricksim_core.engines.ovphysx.robots import Robot, RobotState
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
@@ -46,7 +46,7 @@ class Snapshot:
     bodies: tuple[BodySpec, ...]
     seated: frozenset[tuple[int, int]]
     wrenches: Mapping[int, Array]
-    robots: Mapping[str, tuple[Array, Array, Array]]
+    robots: Mapping[str, RobotState]
 
 
 class OvphysxEngine:
@@ -134,6 +134,8 @@ class OvphysxEngine:
 
     def step(self) -> StepReport:
         """Advances by one `timestep`."""
+        for robot in self._robots.values():
+            robot.advance(self.timestep)
         self._push_wrenches()
         self._session.step(self.timestep)
         self._time += self.timestep
@@ -163,7 +165,6 @@ class OvphysxEngine:
         on from a snapshot the same way every time, but not bit by bit as it would have without.
         """
         bodies = [self._scene.bodies[c] for c in self._scene.component_ids]
-        states = {name: robot.state() for name, robot in self._robots.items()}
         return Snapshot(
             time=self._time,
             bodies=tuple(
@@ -172,10 +173,7 @@ class OvphysxEngine:
             ),
             seated=self._scene.seated,
             wrenches=dict(self._wrenches),
-            robots={
-                name: (s.positions, s.velocities, self._robots[name].targets.copy())
-                for name, s in states.items()
-            },
+            robots={name: robot.save() for name, robot in self._robots.items()},
         )
 
     def restore(self, snapshot: object) -> None:
@@ -186,7 +184,7 @@ class OvphysxEngine:
         self.update(self._scene.component_ids, [])
         self.update([], snapshot.bodies, snapshot.seated)
         for name, state in snapshot.robots.items():
-            self._robots[name].restore(*state)
+            self._robots[name].restore(state)
         self._wrenches = dict(snapshot.wrenches)
         self._time = snapshot.time
 

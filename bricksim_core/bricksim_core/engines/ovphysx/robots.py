@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from ovphysx.types import SimObjectType
@@ -19,6 +20,23 @@ from bricksim_core.spatial import Array, transform
 _JOINT = SimObjectType.ARTICULATION_JOINT
 
 
+@dataclass(frozen=True, eq=False)
+class RobotState:
+    """State of a robot, by its model's J joints [SI].
+
+    Attributes:
+        positions: (J,).
+        velocities: (J,).
+        targets: (J,) where the drives are to go.
+        set_points: (J,) where the drives are told to be now.
+    """
+
+    positions: Array
+    velocities: Array
+    targets: Array
+    set_points: Array
+
+
 class Robot:
     """A robot of a session."""
 
@@ -29,21 +47,25 @@ class Robot:
         self._root = names.robot(spec.name)
         with session.editing():
             session.reference(stage.GetRootLayer().ExportToString(), self._root)
-        free = {joint.name: 0.0 for joint in self.model.joints if joint.master is None}
-        start = self.model.with_mimics(free | dict(spec.joint_positions))
-        self._targets = np.array([start[joint.name] for joint in self.model.joints])
+        joints = self.model.joints
+        start = self.model.start(spec)
+        self._targets = np.array([start[joint.name] for joint in joints])
+        self._set_points = self._targets.copy()
+        # A joint that copies another is as fast as it.
+        self._speeds = np.array(
+            [
+                spec.joint_limits.get(j.name, spec.joint_limits.get(j.master or "", np.inf))
+                for j in joints
+            ]
+        )
         self._joints = [session.handle(f"{self._root}/{j.path}") for j in self.model.joints]
         self._links = {
             name: session.handle(f"{self._root}/{link.body}")
             for name, link in self.model.links.items()
+            if link.body != "."
         }
         # PhysX starts at zero whatever the stage says, where joint limits may not allow it.
-        self.set_positions(spec.joint_positions)
-
-    @property
-    def targets(self) -> Array:
-        """Position targets in the order of the model's joints [rad or m]."""
-        return self._targets
+        self.set_positions(start)
 
     def link_of(self, path: str) -> str | None:
         """Name of the link whose body is the longest one that a prim path is part of."""
@@ -65,7 +87,7 @@ class Robot:
                 [
                     _effort(*row)
                     for row in zip(
-                        self.model.joints, self._targets, positions, velocities, strict=True
+                        self.model.joints, self._set_points, positions, velocities, strict=True
                     )
                 ]
             ),
@@ -76,27 +98,49 @@ class Robot:
         values = self.model.with_mimics(targets)
         for i, joint in enumerate(self.model.joints):
             self._targets[i] = values.get(joint.name, self._targets[i])
-        self._set({"jointPositionTarget": self._targets})
+
+    def advance(self, dt: float) -> None:
+        """Moves the drives' set points towards their targets for a step of ``dt`` [s]."""
+        step = np.clip(self._targets - self._set_points, -self._speeds * dt, self._speeds * dt)
+        if np.any(step):
+            self._set_points += step
+            self._set({"jointPositionTarget": self._set_points})
 
     def set_positions(self, positions: Mapping[str, float]) -> None:
         """Puts joints to rest at positions [rad or m], targets included."""
         values = self.model.with_mimics(positions)
-        now, velocity = self._read("jointPosition"), self._read("jointVelocity")
         named = np.array([joint.name in values for joint in self.model.joints])
         wanted = np.array([values.get(joint.name, 0.0) for joint in self.model.joints])
-        self._targets = np.where(named, wanted, self._targets)
-        self.restore(np.where(named, wanted, now), np.where(named, 0.0, velocity), self._targets)
+        now = self.save()
+        self.restore(
+            RobotState(
+                np.where(named, wanted, now.positions),
+                np.where(named, 0.0, now.velocities),
+                np.where(named, wanted, now.targets),
+                np.where(named, wanted, now.set_points),
+            )
+        )
 
-    def restore(self, positions: Array, velocities: Array, targets: Array) -> None:
-        """Sets the whole state, in the order of the model's joints [SI]."""
-        self._targets = targets.copy()
+    def save(self) -> RobotState:
+        """The whole state."""
+        return RobotState(
+            self._read("jointPosition"),
+            self._read("jointVelocity"),
+            self._targets.copy(),
+            self._set_points.copy(),
+        )
+
+    def restore(self, state: RobotState) -> None:
+        """Sets the whole state."""
         self._set(
             {
-                "jointPosition": positions,
-                "jointVelocity": velocities,
-                "jointPositionTarget": targets,
+                "jointPosition": state.positions,
+                "jointVelocity": state.velocities,
+                "jointPositionTarget": state.set_points,
             }
         )
+        self._targets = state.targets.copy()
+        self._set_points = state.set_points.copy()
 
     def link_pose(self, link: str) -> Array:
         """(4, 4) world_T_link [m].
@@ -104,10 +148,10 @@ class Robot:
         Raises:
             EngineError: There is no such link.
         """
-        if link not in self._links:
+        if link not in self.model.links:
             raise EngineError(
                 f"robot {self.spec.name}: link {link!r} is unknown, expected one of"
-                f" {', '.join(self._links)}"
+                f" {', '.join(self.model.links)}"
             )
         body = self.model.links[link].body
         if body == ".":
@@ -134,9 +178,9 @@ class Robot:
         )
 
 
-def _effort(joint: RobotJoint, target: float, position: float, velocity: float) -> float:
+def _effort(joint: RobotJoint, set_point: float, position: float, velocity: float) -> float:
     """Force of a joint's drive [N or N m] by its law; PhysX does not report it."""
     if joint.drive is None:
         return 0.0
     stiffness, damping, limit = joint.drive
-    return float(np.clip(stiffness * (target - position) - damping * velocity, -limit, limit))
+    return float(np.clip(stiffness * (set_point - position) - damping * velocity, -limit, limit))

@@ -70,18 +70,23 @@ class RobotModel:
     joints: tuple[RobotJoint, ...]
     links: Mapping[str, RobotLink]
 
+    def start(self, spec: RobotSpec) -> dict[str, float]:
+        """Initial positions of all joints [rad or m]: zero where the robot does not say."""
+        free = {joint.name: 0.0 for joint in self.joints if joint.master is None}
+        return self.with_mimics(free | dict(spec.joint_positions))
+
     def with_mimics(self, values: Mapping[str, float]) -> dict[str, float]:
         """Values by joint name, and those of the joints that copy them.
 
         Raises:
-            EngineError: A joint is unknown, is a copy, or a value is not finite.
+            EngineError: A joint is unknown, or a value is not finite.
         """
-        free = {joint.name for joint in self.joints if joint.master is None}
+        known = {joint.name for joint in self.joints}
         for name, value in values.items():
-            if name not in free:
+            if name not in known:
                 raise EngineError(
-                    f"robot {self.name}: joint {name!r} is unknown or a copy of another, expected"
-                    f" one of {', '.join(sorted(free))}"
+                    f"robot {self.name}: joint {name!r} is unknown, expected one of"
+                    f" {', '.join(sorted(known))}"
                 )
             if not math.isfinite(value):
                 raise EngineError(f"robot {self.name}: joint {name} is set to {value}")
@@ -104,11 +109,14 @@ def robot_stage(spec: RobotSpec, settings: PhysxSettings) -> tuple[Usd.Stage, Ro
             link that it does not have.
     """
     try:
+        import usdex.core  # type: ignore[import-not-found]
         from urdf_usd_converter import Converter  # type: ignore[import-not-found]
     except ImportError:
         raise EngineError(
             "robots need urdf-usd-converter: pip install 'bricksim_core[ovphysx]'"
         ) from None
+    usdex.core.activateDiagnosticsDelegate()
+    usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eWarning)
     packages = [{"name": name, "path": str(path)} for name, path in spec.package_dirs.items()]
     with tempfile.TemporaryDirectory(prefix="bricksim-urdf-") as folder:
         try:
@@ -155,7 +163,7 @@ def _model(spec: RobotSpec, root: Usd.Prim) -> RobotModel:
     links = {n: _link(root, by_name[n]) for n in names if n in by_name}
     model = RobotModel(spec.name, tuple(joints), links)
     known = {joint.name for joint in joints}
-    for what in (spec.drives, spec.joint_positions, spec.joint_limits):
+    for what in (spec.drives, spec.joint_positions, spec.joint_limits, spec.armature):
         for name in what:
             if name not in known:
                 raise EngineError(
@@ -188,8 +196,7 @@ def _link(root: Usd.Prim, prim: Usd.Prim) -> RobotLink:
 def _author_joints(
     spec: RobotSpec, root: Usd.Prim, model: RobotModel, settings: PhysxSettings
 ) -> None:
-    positions = dict.fromkeys((j.name for j in model.joints if j.master is None), 0.0)
-    positions = model.with_mimics(positions | dict(spec.joint_positions))
+    positions = model.start(spec)
     for joint in model.joints:
         prim = root.GetStage().GetPrimAtPath(root.GetPath().AppendPath(joint.path))
         token = "angular" if joint.angular else "linear"
@@ -204,10 +211,12 @@ def _author_joints(
             drive.CreateDampingAttr(damping * joint.usd_unit)
             drive.CreateMaxForceAttr(force)
             drive.CreateTargetPositionAttr(position)
-        axis = {f"physxJointAxis:{token}:armature": (_FLOAT, settings.armature)}
-        if joint.name in spec.joint_limits:
-            limit = spec.joint_limits[joint.name] / joint.usd_unit
-            axis[f"physxJointAxis:{token}:maxJointVelocity"] = (_FLOAT, limit)
+        axis = {
+            f"physxJointAxis:{token}:armature": (
+                _FLOAT,
+                spec.armature.get(joint.name, settings.armature),
+            )
+        }
         apply_schema(prim, f"PhysxJointAxisAPI:{token}", axis)
 
 

@@ -25,7 +25,7 @@ class PhysxSettings:
             falling brick covers in a step would be more, but CCD is not needed at brick speeds
             and neighbours at 0.2 mm must not feel each other.
         depenetration_velocity: Greatest speed at which overlapping bodies are pushed apart [m/s].
-        armature: Rotor inertia added to each joint of a robot [kg m^2 or kg]; steadies the drives.
+        armature: Inertia of the motors of joints for which a robot names none [kg m^2 or kg].
     """
 
     timestep: float = 1.0 / 240.0
