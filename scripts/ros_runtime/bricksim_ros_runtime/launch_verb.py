@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchDescription, LaunchIntrospector, LaunchService
 from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
 from launch.launch_description_sources import (
     AnyLaunchDescriptionSource,
     get_launch_description_from_any_launch_file,
 )
 from ros2cli.command import CommandExtension
-
-from launch import LaunchDescription, LaunchIntrospector, LaunchService
 
 
 def find_launch_file(package_or_path: str, file_name: str | None) -> Path:

@@ -33,6 +33,17 @@ def _fixture_name(item: pytest.Item) -> str | None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Function] | None:
+    """Collects marked generators, which pytest itself refuses."""
+    marks = getattr(obj, "pytestmark", [])
+    if inspect.isgeneratorfunction(obj) and any(mark.name == "launch" for mark in marks):
+        return list(collector._genfunctions(name, obj))
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Lets marked tests use their launch fixture without naming it among their arguments."""
     for item in items:

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import psutil
+from launch import LaunchDescription, LaunchService
 from launch.utilities import is_a
 from launch_testing.actions import ReadyToTest
-
-from launch import LaunchDescription, LaunchService
 
 READY_TIMEOUT = 60.0
 """Longest time from the start to ReadyToTest [s]."""

@@ -6,9 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from launch.actions import ExecuteLocal
-
 from launch import LaunchContext
+from launch.actions import ExecuteLocal
 
 POLL_INTERVAL = 0.02
 """Time between two looks at a process [s]."""
