@@ -194,6 +194,9 @@ def robot_srdf(arms: Sequence[ArmDescription]) -> str:
 def robot_spec(arm: ArmDescription, positions: Sequence[float] = READY) -> RobotSpec:
     """What the simulator's engine needs to add an arm: URDF, drives with the real force limits.
 
+    The fingers' speed is limited by the gripper's controller: a limit of their targets' speed would
+    delay the release of a brick, too.
+
     Args:
         arm: The arm.
         positions: (7,) initial joint positions [rad]; the gripper starts open.
@@ -217,7 +220,6 @@ def robot_spec(arm: ArmDescription, positions: Sequence[float] = READY) -> Robot
     velocities = {
         joint: limits["joints"][f"joint{i}"]["velocity"] for i, joint in enumerate(arm.joints, 1)
     }
-    velocities |= {joint: finger["velocity"] for joint in arm.fingers}
     initial = dict(zip(arm.joints, (float(p) for p in positions), strict=True))
     initial |= {joint: finger["upper"] for joint in arm.fingers}
     return RobotSpec(

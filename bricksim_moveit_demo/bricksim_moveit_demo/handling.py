@@ -16,7 +16,7 @@ from bricksim_core.spatial import Array, inverse, rotation_angle, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_moveit_demo.control.gripper import GripperStatus
-from bricksim_moveit_demo.description import MAX_WIDTH
+from bricksim_moveit_demo.description import MAX_WIDTH, READY
 from bricksim_moveit_demo.errors import (
     Outcome,
     PlanningError,
@@ -123,6 +123,7 @@ class BrickHandler:
     def _try_insertion(self, goal: InsertionGoal, wanted: set[ConnectionKey]) -> None:
         if connections_of(self._world.graph, goal.part) == wanted:
             return
+        mark = len(self._world.events)
         self._enter(Stage.PLANNING)
         world_T_seat = self._world.observe(self._true_seat(goal))
         if self.motion.held != goal.part:
@@ -130,12 +131,21 @@ class BrickHandler:
             self._pick(goal.part, choice)
         self._insert(goal, world_T_seat, wanted)
         self._enter(Stage.VERIFYING)
+        self._require_whole(mark)
         actual = connections_of(self._world.graph, goal.part)
         if actual != wanted:
             raise TaskError(
                 f"brick {goal.part} has connections {sorted(actual)}, expected {sorted(wanted)}",
                 Outcome.WRONG_CONNECTION,
             )
+
+    def _require_whole(self, mark: int) -> None:
+        """Raises if a connection broke since an event."""
+        broken = [e for e in self._world.events[mark:] if e.kind is EventKind.BROKEN]
+        graph = self._world.graph
+        lost = [connection_key(e) for e in broken if not _connected(graph, connection_key(e))]
+        if lost:
+            raise TaskError(f"connections {lost} broke", Outcome.STRUCTURE_BROKE)
 
     def _pick(self, part_id: int, choice: _Choice) -> None:
         p, motion, grasp = self.parameters, self.motion, choice.grasp
@@ -209,7 +219,7 @@ class BrickHandler:
             )
         finally:
             self._greatest = max(self._greatest, pressing.greatest)
-        motion.controller.relax()
+        motion.controller.give_way(True)
         if not connected:
             raise TaskError(
                 f"no connection with {pressing.greatest:.1f} N (limit {p.press_force:.1f} N)",
@@ -218,14 +228,7 @@ class BrickHandler:
         wrong = set(pressing.formed()) - wanted
         if wrong:
             raise TaskError(f"connected as {sorted(wrong)}", Outcome.WRONG_CONNECTION)
-        broken = [
-            connection_key(e) for e in pressing.events() if e.kind is EventKind.BROKEN
-        ]
         self._release(goal.part)
-        if broken:
-            raise TaskError(
-                f"connections {broken} broke while pressing", Outcome.STRUCTURE_BROKE
-            )
 
     def _release(self, part_id: int) -> None:
         p, motion = self.parameters, self.motion
@@ -258,6 +261,8 @@ class BrickHandler:
         at_pick = self._obstacles(scene, [goal.part])
         reasons: list[str] = []
         checked = 0
+        good: _Choice | None = None
+        skip = self._attempt - 1
         for grasp in grasps(shape, self.parameters):
             if not self._fits(world_T_part @ grasp.part_T_tool, self._opening(grasp), at_pick):
                 reasons.append("no room for the fingers at the pick")
@@ -270,9 +275,16 @@ class BrickHandler:
                 break
             checked += 1
             try:
-                return self._check(goal, grasp, scene, world_T_part, world_T_seat)
+                good = self._check(goal, grasp, scene, world_T_part, world_T_seat)
             except PlanningError as error:
                 reasons.append(str(error))
+                continue
+            if skip == 0:
+                return good
+            # Another try takes another grasp, if there is one.
+            skip -= 1
+        if good is not None:
+            return good
         summary = "; ".join(f"{n} x {r}" for r, n in _counted(reasons).items())
         raise UnreachableError(f"no grasp of brick {goal.part} reaches its seat: {summary}")
 
@@ -400,7 +412,6 @@ class BrickHandler:
         """
         self._enter(Stage.RECOVERING)
         motion, p = self.motion, self.parameters
-        motion.controller.hold()
         motion.settle_motion()
         part = goal.part
         if motion.held == part:
@@ -413,7 +424,7 @@ class BrickHandler:
                 self._put_down(part)
         else:
             motion.move_gripper(MAX_WIDTH, p.grip_force)
-            self._back_off(p.approach_height)
+            self._clear_off()
         actual = connections_of(self._world.graph, part)
         if motion.held != part and actual and actual != wanted:
             raise TaskError(
@@ -434,6 +445,15 @@ class BrickHandler:
         axis = -motion.tool[:3, 2]
         pressing = Pressing(motion, axis, self.parameters, self._tell_force)
         pressing.pull(self.parameters.pull_force, distance)
+
+    def _clear_off(self) -> None:
+        """Gets the empty hand away from bricks, straight back or, at a joint limit, by a plan."""
+        try:
+            self._back_off(self.parameters.approach_height)
+        except TaskError as error:
+            if error.outcome is not Outcome.CONTROLLER_FAILED:
+                raise
+            self.motion.go_to_joints([np.array(READY)])
 
     def _pull_off(self, part_id: int) -> None:
         """Pulls the held brick off whatever it is connected to."""
@@ -471,7 +491,7 @@ class BrickHandler:
         motion.tare(p.settle_time)
         pressing = Pressing(motion, np.array([0.0, 0.0, 1.0]), p, self._tell_force)
         pressing.descend(p.approach_height, studs=False)
-        motion.controller.relax()
+        motion.controller.give_way(True)
         self._release(part_id)
 
     def _free_places(self, part_id: int, scene: PlanningScene) -> Iterable[Array]:
@@ -509,7 +529,7 @@ class BrickHandler:
     def _tell_force(self, force: float) -> None:
         if self._world.time > self._deadline:
             self._deadline = float("inf")
-            self.motion.controller.relax()
+            self.motion.controller.give_way(True)
             raise TaskError(
                 f"not done after {self.parameters.timeout:.0f} s ({self._stage})", Outcome.TIMEOUT
             )
@@ -522,6 +542,13 @@ def connections_of(graph: BrickTopologyGraph, part_id: int) -> set[ConnectionKey
     return {
         (c.stud_part, c.hole_part, c.offset, c.yaw) for c in graph.connections_of(part_id)
     }
+
+
+def _connected(graph: BrickTopologyGraph, key: ConnectionKey) -> bool:
+    stud, hole, _, _ = key
+    if stud not in graph or hole not in graph:
+        return False
+    return key in connections_of(graph, hole)
 
 
 def expected_connections(graph: BrickTopologyGraph, goal: InsertionGoal) -> set[ConnectionKey]:

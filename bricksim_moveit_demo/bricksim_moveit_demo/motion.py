@@ -115,7 +115,7 @@ class ArmMotion:
             TaskError: The force limit was exceeded.
         """
         controller = self.controller
-        controller.hold()
+        controller.give_way(False)
         self.settle_motion()
         controller.tare()
         follower = controller.follower
@@ -128,7 +128,7 @@ class ArmMotion:
             if force_limit is not None and force > force_limit:
                 controller.hold()
                 self.settle_motion()
-                controller.relax()
+                controller.give_way(True)
                 raise TaskError(
                     f"{self.arm.name}: {force:.1f} N on the tool during a free motion, expected at"
                     f" most {force_limit:.1f}",
@@ -145,7 +145,7 @@ class ArmMotion:
     # -- others -------------------------------------------------------------------------------
 
     def wait(self, duration: float) -> None:
-        """Stands still for a time [s]."""
+        """Stands still for a time [s], or goes on giving way."""
         self.controller.hold()
         end = self.world.time + duration
         while self.world.time < end:

@@ -24,6 +24,8 @@ class TaskParameters:
         lift_height: How high a brick is lifted after a grasp [m].
         approach_speed: Speed of the last straight piece before a grasp [m/s].
         descend_speed: Speed of the descent until contact [m/s].
+        contact_speed: Speed close above the expected contact [m/s].
+        contact_zone: Height above the expected contact where that begins [m].
         contact_force: Force that counts as contact [N].
         press_force: Greatest pressing force [N]; real bricks need 15 to 18.
         press_ramp: How fast the pressing force rises [N/s].
@@ -46,7 +48,7 @@ class TaskParameters:
         timeout: Greatest time for one brick [s].
     """
 
-    grip_force: float = 30.0
+    grip_force: float = 20.0
     grip_depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022)
     open_clearance: float = 0.004
     release_clearance: float = 0.0025
@@ -56,6 +58,8 @@ class TaskParameters:
     lift_height: float = 0.08
     approach_speed: float = 0.08
     descend_speed: float = 0.02
+    contact_speed: float = 0.005
+    contact_zone: float = 0.004
     contact_force: float = 1.5
     press_force: float = 25.0
     press_ramp: float = 15.0

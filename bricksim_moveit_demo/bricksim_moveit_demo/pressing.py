@@ -21,6 +21,8 @@ _OVERTRAVEL = 0.004
 """How far below the expected height [m] contact is awaited."""
 _EARLY = 0.006
 """Contact this far above the studs [m] is with something else."""
+_STUCK = 0.5
+"""Time without any motion [s] after which a straight motion is given up: a joint is at its limit."""
 _DWELL = 0.15
 """How long a reached force is held before the next thing is tried [s]."""
 
@@ -48,6 +50,7 @@ class Pressing:
         self._parameters = parameters
         self._report = report_force
         self._mark = len(motion.world.events)
+        self._still = 0.0
         self.force = 0.0
         self.greatest = 0.0
 
@@ -71,10 +74,12 @@ class Pressing:
         Raises:
             TaskError: Contact came too early (COLLISION) or not at all (BRICK_LOST).
         """
+        p = self._parameters
         limit = distance + _OVERTRAVEL
         start = self._height()
-        while self.force < self._parameters.contact_force and not self.formed():
+        while self.force < p.contact_force and not self.formed():
             travelled = start - self._height()
+            near = travelled > distance - (STUD_HEIGHT if studs else 0.0) - p.contact_zone
             if travelled > limit:
                 self._motion.controller.hold()
                 raise TaskError(
@@ -82,7 +87,7 @@ class Pressing:
                     " not there",
                     Outcome.BRICK_LOST,
                 )
-            self._step(-self._parameters.descend_speed)
+            self._step(-(p.contact_speed if near else p.descend_speed))
         above = distance - (start - self._height()) - (STUD_HEIGHT if studs else 0.0)
         if above > _EARLY and not self.formed():
             self._motion.controller.hold()
@@ -168,8 +173,18 @@ class Pressing:
         return self._motion.world.period
 
     def _step(self, speed: float) -> None:
+        before = self._height()
         self._motion.controller.servo(np.concatenate([speed * self._axis, np.zeros(3)]))
         self._advance()
+        moved = abs(self._height() - before) > 0.1 * abs(speed) * self._period()
+        self._still = 0.0 if moved else self._still + self._period()
+        if self._still > _STUCK:
+            self._motion.controller.hold()
+            raise TaskError(
+                f"the arm cannot move on along the insertion axis at joints"
+                f" {np.round(self._motion.controller.reference.positions, 2).tolist()}",
+                Outcome.CONTROLLER_FAILED,
+            )
 
     def _push(self, force: float, lateral: Array | None = None, spin: float = 0.0) -> None:
         limit = self._parameters.press_speed

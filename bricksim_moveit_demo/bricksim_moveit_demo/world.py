@@ -243,6 +243,6 @@ class SimulatedWorld:
             following = controller.follower.status is Status.ACTIVE
             controller.hold()
             if not following:
-                controller.relax()
+                controller.give_way(True)
         while any(c.follower.status is Status.ACTIVE for c in self._arms.values()):
             self._step()

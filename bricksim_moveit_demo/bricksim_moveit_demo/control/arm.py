@@ -21,6 +21,8 @@ _POSE_GAIN = 5.0
 """How fast servoing corrects the drift of its joint positions from its tool pose [1/s]."""
 _SERVO_ACCELERATION = np.array([0.2, 0.2, 0.2, 1.0, 1.0, 1.0])
 """Greatest acceleration of the tool while servoing [m/s^2, rad/s^2]."""
+_YIELDING = 0.8
+"""Share of the drives' damping that is cancelled while yielding."""
 _LIMIT_MARGIN = 0.01
 """Servoing stops this far from a joint limit [rad]."""
 
@@ -56,6 +58,7 @@ class ArmController:
         self._drives = drives
         self._reference: Reference | None = None
         self._servo_pose: Array | None = None
+        self._yielding = False
         self._wanted_twist: Array = np.zeros(6)
         self._twist: Array = np.zeros(6)
         self._speed: Array = np.zeros(7)
@@ -99,6 +102,7 @@ class ArmController:
         """
         if self.follower.status is Status.ACTIVE:
             raise ControllerError(f"{self.arm.name}: cannot servo while a motion is active")
+        self._yielding = False
         if self._servo_pose is None:
             self._servo_pose = self.tool_reference
             self._twist = np.zeros(6)
@@ -109,12 +113,17 @@ class ArmController:
         self._wanted_twist = np.zeros(6)
         self.follower.cancel()
 
-    def relax(self) -> None:
-        """Takes the measured position as the reference: whatever pushes the arm stops being held
-        against."""
-        if self._last is not None:
-            self._servo_pose = None
-            self._reference = Reference.at_rest(self._measured)
+    def give_way(self, yielding: bool) -> None:
+        """Lets whatever pushes the arm move it, or holds it again where it is then.
+
+        While yielding the reference is the measured state: no stiffness is left, little damping.
+        """
+        self._servo_pose = None
+        self._wanted_twist = np.zeros(6)
+        self.follower.cancel()
+        self._yielding = yielding
+        if self._reference is not None and not yielding:
+            self._reference = Reference.at_rest(self._reference.positions)
 
     def tare(self) -> None:
         """Takes the present wrench estimate as zero."""
@@ -146,6 +155,9 @@ class ArmController:
             reference = self.follower.update(now, self._measured, speed)
             assert reference is not None
             self._reference = reference
+        elif self._yielding:
+            # Following the measured speed cancels most of the drives' damping.
+            self._reference = Reference(self._measured, _YIELDING * speed, np.zeros(7))
         elif self._servo_pose is not None:
             self._reference = self._servo_step(dt)
         else:

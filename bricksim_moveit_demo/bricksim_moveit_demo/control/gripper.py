@@ -55,6 +55,7 @@ class GripperController:
         self._goal = MAX_WIDTH
         self._force = self._limits.force
         self._targets: Array | None = None
+        self._fingers: Array | None = None
         self._last = 0.0
         self._still_since: float | None = None
         self.status = GripperStatus.IDLE
@@ -76,6 +77,11 @@ class GripperController:
             raise ControllerError(
                 f"gripper force is {force} N, expected more than 0, at most {self._limits.force}"
             )
+        if self._targets is not None and self._fingers is not None and 0.5 * width > (
+            self._targets.min()
+        ):
+            # Opening lets go at once: the targets start at the fingers, not inside the brick.
+            self._targets = np.maximum(self._targets, self._fingers)
         self._goal, self._force, self._last = width, force, now
         self._still_since = None
         self.status = GripperStatus.ACTIVE
@@ -91,6 +97,7 @@ class GripperController:
         Returns:
             (2,) position targets [m]; None before the first command.
         """
+        self._fingers = np.array(fingers)
         if self.status is GripperStatus.IDLE:
             return None
         if self._targets is None:

@@ -54,6 +54,10 @@ _IK_ROTATION = 1e-4
 """Greatest rotation error of an IK solution [rad]."""
 _DISTINCT = 0.2
 """Solutions closer than this [rad] count as the same."""
+_IK_MARGIN = 0.15
+"""Distance of IK solutions from the joint limits [rad]: room for what follows."""
+_LINE_MARGIN = 0.03
+"""Distance of straight motions from the joint limits [rad], where they begin farther away."""
 _GRID = 0.01
 """Time step of planned trajectories [s]."""
 _COLOR = np.array([0.6, 0.6, 0.6, 1.0])
@@ -144,6 +148,11 @@ class EmbeddedPlanner:
         except RuntimeError as error:
             raise PlanningError(f"{arm.name}: no straight motion: {error}") from error
         trajectory = _trajectory(planned, arm)
+        margins = [self._margin(arm, positions) for positions in trajectory.positions]
+        if min(margins) < min(_LINE_MARGIN, margins[0]) - 1e-9:
+            raise PlanningError(
+                f"{arm.name}: straight motion comes within {min(margins):.3f} rad of a joint limit"
+            )
         for i, positions in enumerate(trajectory.positions):
             q = self._full(scene, arm, positions)
             if self._scene.hasCollisions(q):
@@ -165,7 +174,7 @@ class EmbeddedPlanner:
         blocked: Array | None = None
         for attempt, seed in enumerate(self._seeds(arm, here, world_T_tool)):
             solution = self._solve(arm, goal, seed, attempt)
-            if solution is None:
+            if solution is None or self._margin(arm, solution) < _IK_MARGIN:
                 continue
             q = self._full(scene, arm, solution)
             if self._scene.hasCollisions(q):
@@ -220,6 +229,11 @@ class EmbeddedPlanner:
         if not solver.solveIk(goal, JointConfiguration(joints, seed), solution):
             return None
         return np.array(solution.positions)
+
+    def _margin(self, arm: ArmDescription, positions: Array) -> float:
+        """Least distance [rad] of joint positions from their limits."""
+        low, high = self._scene.getPositionLimitVectors(arm.group)
+        return float(np.minimum(positions - low, high - positions).min())
 
     def _plan_to_joints(
         self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
