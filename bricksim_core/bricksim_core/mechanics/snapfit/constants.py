@@ -39,7 +39,8 @@ class SnapFitConstants:
         ground_friction: Coefficient of friction of brick on ground [-]. As in BrickSim's assets.
         engagement: Slip after which a stud has left its hole [m]: the height of a stud.
         softness: How much less stiff than the elastic joint an overloaded joint is, as a fraction
-            [-]. Numerical: the relative error of the lexicographic order overload before energy.
+            [-]. Numerical: the limit of none is found by extrapolation; the results' relative error
+            is of the order of its square.
         tolerance: Utilization above 1 [-] and imbalance [-] that still counts as carried.
         marginal_low: Utilization from which a structure is called marginal [-].
         marginal_high: Utilization up to which a structure is called marginal [-].
@@ -54,7 +55,7 @@ class SnapFitConstants:
     side_gap: float = 2.0 * SIDE_CLEARANCE
     ground_friction: float = 0.5
     engagement: float = STUD_HEIGHT
-    softness: float = 1e-9
+    softness: float = 1e-6
     tolerance: float = 1e-6
     marginal_low: float = 0.9
     marginal_high: float = 1.1

@@ -8,8 +8,10 @@ cone with its apex at the full friction of all points (docs/mechanics.md): the p
 tipping about one of the four edges of the overlap, and that is all there is to check:
 
     tip:     (moment of the pull about an edge) / (moment of all strengths about it)
-             + |Mz| / (friction torque)  [one stud: nothing else resists its turning]
-    bearing: (|Fx| + |Fy|) / (bearing of all studs) + |Mz| / (its torque)  [more than one stud]
+    bearing: (|Fx| + |Fy|) / (bearing of all studs) + |Mz| / (its torque)
+
+On one stud only friction resists turning, and what it takes the pull lacks: there |Mz| / (friction
+torque) adds to the tipping rows, counts alone under a push, and is left out of bearing.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ BEARING_SIGNS = np.array(list(itertools.product((1.0, -1.0), repeat=3)))
 TIP_ROWS = 8
 """Rows 0-7: edge -x, +x, -y, +y, first with +Mz, then with -Mz (zero if that is the same)."""
 ROWS = TIP_ROWS + len(BEARING_SIGNS)
-"""Rows of one joint; 8-15 are the sign patterns of Fx, Fy, Mz in bearing."""
+"""Rows of one joint; 8-15 are the sign patterns of Fx, Fy, Mz in bearing. For one stud those with
+-Mz are spare: two hold the twist alone. Rows without use are zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +88,14 @@ class Joints:
         rows[:, :4] = tips
         rows[:, :4, 5] = turn
         rows[single, 4:TIP_ROWS] = rows[single, :4] * [1.0, 1.0, 1.0, 1.0, 1.0, -1.0]
-        rows[:, TIP_ROWS:, :2] = BEARING_SIGNS[:, :2] / self.shear[:, None, None]
-        bearing = np.where(single, 0.0, 1.0 / self.twist)
-        rows[:, TIP_ROWS:, 5] = BEARING_SIGNS[:, 2] * bearing[:, None]
+        bearing = rows[:, TIP_ROWS:]
+        bearing[:, :, :2] = BEARING_SIGNS[:, :2] / self.shear[:, None, None]
+        bearing[:, :, 5] = BEARING_SIGNS[:, 2] / self.twist[:, None]
+        bearing[single, :, 5] = 0.0
+        spare = np.flatnonzero(BEARING_SIGNS[:, 2] < 0.0)
+        bearing[np.ix_(single, spare)] = 0.0
+        bearing[single, spare[0], 5] = 1.0 / self.twist[single]
+        bearing[single, spare[1], 5] = -1.0 / self.twist[single]
         return rows
 
     def utilization(self, wrench: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -107,26 +115,32 @@ class Joints:
         """(C, ROWS) utilization by row."""
         return np.matmul(self.rows, wrench[:, :, None])[:, :, 0]
 
-    def corner_forces(self, wrench: Array, utilization: Array) -> Array:
-        """Pushes at the corners of the overlaps, -x-y, +x-y, +x+y, -x+y.
+    def split(self, wrench: Array) -> tuple[Array, Array]:
+        """What of the wrenches the studs give and what the faces.
 
-        The friction that is used is taken as even over all points (that gives every wrench which
-        the joint can carry); what is left of the wrench is a push, spread bilinearly.
+        Friction is taken as even over all points, as much as the wrench needs at least: that gives
+        every wrench the joint can carry. What is left is a push, spread bilinearly over the corners
+        of the overlap.
 
         Args:
             wrench: (C, 6) [N, N m].
-            utilization: (C,) of those wrenches.
 
         Returns:
-            (C, 4) forces >= 0 [N].
+            (C, 6) wrench of the studs on the lower part [N, N m] and (C, 4) forces >= 0 at the
+            corners -x-y, +x-y, +x+y, -x+y [N].
         """
-        first = 0.5 * (self.tip[:, ::2] - self.tip[:, 1::2])
-        used = np.column_stack([utilization * self.pull, utilization[:, None] * first])
-        return spread_push(used - pull_moments(wrench), self.half)
+        need = pull_moments(wrench)
+        about_edges = need[:, :1] * np.repeat(self.half, 2, axis=1)
+        about_edges += need[:, [1, 1, 2, 2]] * [1.0, -1.0, 1.0, -1.0]
+        used = np.maximum((about_edges / self.tip).max(axis=1, initial=0.0), 0.0)[:, None]
+        friction = used * np.column_stack([self.pull, 0.5 * (self.tip[:, ::2] - self.tip[:, 1::2])])
+        studs = wrench.copy()
+        studs[:, 2], studs[:, 3], studs[:, 4] = friction[:, 0], friction[:, 2], -friction[:, 1]
+        return studs, spread_push(friction - need, self.half)
 
     @cached_property
     def corners(self) -> Array:
-        """(C, 4, 3) corners of the overlaps [m], in the order of `corner_forces`."""
+        """(C, 4, 3) corners of the overlaps [m], in the order of `split`."""
         return rectangle_corners(self.centre, self.half)
 
 

@@ -209,13 +209,13 @@ class SnapFitSystem:
         overload, tension = yielded.overload[:count], yielded.overload[count:]
         utilization, _ = self.joints.utilization(wrench)
         np.maximum(utilization, 1.0 + overload, out=utilization, where=overload > 0.0)
-        corners = self.joints.corner_forces(wrench, utilization)
+        studs, corners = self.joints.split(wrench)
         ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), self._ground_half)
         return Solution(
             status=status,
             message=message,
             utilization=utilization,
-            connection_wrench=wrench,
+            connection_wrench=studs,
             contact_force=np.concatenate([corners.reshape(-1), ground.reshape(-1), yielded.push]),
             imbalance=max(imbalance, float(tension.max(initial=0.0))),
             solve_time=time.perf_counter() - start,

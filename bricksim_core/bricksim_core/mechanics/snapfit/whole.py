@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-problem solves by an interior point method (PIQP).
+"""Whole-problem solves by an interior point method (PIQP; HiGHS where that gets lost).
 
 Limit analysis, and the answer of last resort for the complementarity problem of `yielding`. Both
 state the same equations: equilibrium J w - B lambda = b, rows R w <= limit u, lambda >= 0.
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import piqp
 import scipy.sparse as sp
+from scipy.optimize import linprog
 
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
@@ -28,8 +29,10 @@ _PART = 1e-4
 _RELAXED = 1e-7
 """Overload [-] that the first stage may miss by and the second stage grants."""
 
-_INTERIOR_TOLERANCE = 1e-10
-"""Absolute and relative tolerance of the interior point method."""
+_LINPROG_INFEASIBLE = 2
+
+_INTERIOR_TOLERANCES = (1e-10, 1e-8)
+"""Absolute and relative tolerances of the interior point method: wanted, and accepted."""
 
 
 class WholeProblem:
@@ -77,8 +80,7 @@ class WholeProblem:
             return LimitLoad(np.inf, ())
         minus_limit = sp.csc_array(-self._limits.limit[self._joint][:, None])
         cost = np.append(np.zeros(len(self._lower)), 1.0)
-        answer = _solve(
-            sp.csc_array((len(cost), len(cost))),
+        program = (
             cost,
             sp.hstack([self._equilibrium, sp.csc_array((len(loads), 1))]),
             loads / scale,
@@ -86,6 +88,9 @@ class WholeProblem:
             np.zeros(len(self._joint)),
             np.append(self._lower, 0.0),
         )
+        answer = _solve(sp.csc_array((len(cost), len(cost))), *program)
+        if answer.status not in (piqp.PIQP_SOLVED, piqp.PIQP_PRIMAL_INFEASIBLE):
+            answer = _solve_simplex(*program)
         if answer.status == piqp.PIQP_PRIMAL_INFEASIBLE:
             return LimitLoad(0.0, ())
         if answer.status != piqp.PIQP_SOLVED:
@@ -154,21 +159,43 @@ class _Answer(NamedTuple):
 
 def _solve(cost, linear: Array, equal, value: Array, rows, upper: Array, lower: Array) -> _Answer:
     """Least 1/2 x'Px + q'x subject to Ax = value, Gx <= upper, x >= lower."""
-    solver = piqp.SparseSolver()
-    settings = solver.settings
-    settings.verbose = False
-    settings.eps_abs = settings.eps_rel = _INTERIOR_TOLERANCE
-    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = _INTERIOR_TOLERANCE
-    solver.setup(
-        sp.csc_matrix(cost),
+    status = piqp.PIQP_UNSOLVED
+    for tolerance in _INTERIOR_TOLERANCES:
+        solver = piqp.SparseSolver()
+        settings = solver.settings
+        settings.verbose = False
+        settings.eps_abs = settings.eps_rel = tolerance
+        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = tolerance
+        solver.setup(
+            sp.csc_matrix(cost),
+            linear,
+            sp.csc_matrix(equal),
+            value,
+            sp.csc_matrix(rows),
+            None,
+            upper,
+            lower,
+            None,
+        )
+        status = solver.solve()
+        if status in (piqp.PIQP_SOLVED, piqp.PIQP_PRIMAL_INFEASIBLE):
+            return _Answer(status, np.array(solver.result.x), np.array(solver.result.z_u))
+    return _Answer(status, np.zeros(0), np.zeros(0))
+
+
+def _solve_simplex(linear: Array, equal, value: Array, rows, upper: Array, lower: Array) -> _Answer:
+    """Least q'x with the constraints of `_solve`, by HiGHS: slower, never lost."""
+    result = linprog(
         linear,
-        sp.csc_matrix(equal),
-        value,
-        sp.csc_matrix(rows),
-        None,
-        upper,
-        lower,
-        None,
+        A_ub=sp.csc_array(rows),
+        b_ub=upper,
+        A_eq=sp.csc_array(equal),
+        b_eq=value,
+        bounds=np.column_stack([lower, np.full(len(lower), np.inf)]),
+        method="highs",
     )
-    status = solver.solve()
-    return _Answer(status, np.array(solver.result.x), np.array(solver.result.z_u))
+    if result.status != 0:
+        infeasible = result.status == _LINPROG_INFEASIBLE
+        status = piqp.PIQP_PRIMAL_INFEASIBLE if infeasible else piqp.PIQP_UNSOLVED
+        return _Answer(status, np.zeros(0), np.zeros(0))
+    return _Answer(piqp.PIQP_SOLVED, result.x, -result.ineqlin.marginals)

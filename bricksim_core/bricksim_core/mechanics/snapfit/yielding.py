@@ -41,6 +41,10 @@ _PUSH_TOLERANCE = 1e-6
 _NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
 
+_APART = 1e-6
+"""Softness of a single row over that of its joint: rows of one joint that statics ties together
+would be interchangeable otherwise."""
+
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -119,7 +123,8 @@ class YieldSolver:
             guess: Members that are likely to be active.
 
         Returns:
-            The solution, None if it took more than `MAX_PIVOTS` changes of the active set.
+            The solution, None if rounding or more than `MAX_PIVOTS` changes of the active set stood
+            in the way.
         """
         elastic = displacements
         closed = self._approach @ elastic - self._gap
@@ -127,7 +132,10 @@ class YieldSolver:
         value[self._first_push :] = np.maximum(closed, 0.0) / self._compliance
         members = np.union1d(guess, np.flatnonzero(value))
         for _ in range(MAX_PIVOTS):
-            multiplier = self._multipliers(elastic, members)
+            try:
+                multiplier = self._multipliers(elastic, members)
+            except np.linalg.LinAlgError:
+                return None
             target = np.zeros_like(value)
             target[members] = multiplier
             final = self._displaced(elastic, members, multiplier)
@@ -142,7 +150,7 @@ class YieldSolver:
             state, entering = self._state(final, members, multiplier)
             pulling = members[(members >= self._first_push) & (multiplier < -_PUSH_TOLERANCE)]
             if not len(entering) and not len(pulling):
-                return state
+                return self._hardened(elastic, state)
             members = np.setxor1d(members, np.concatenate([entering, pulling]))
         return None
 
@@ -193,7 +201,9 @@ class YieldSolver:
         slip = self._structure.stiffness[block] * self._limits.rows[joint, row]
         return self._structure.jacobian[:, block] @ slip
 
-    def _multipliers(self, displacements: Array, members: IntArray) -> Array:
+    def _multipliers(
+        self, displacements: Array, members: IntArray, softening: float = 1.0
+    ) -> Array:
         """Multipliers for which all members sit exactly at their limits.
 
         With C = J D R^T, rows obey (R D R^T + E - C^T K^-1 C) mu - C^T K^-1 B lambda = R w0 - limit
@@ -210,7 +220,8 @@ class YieldSolver:
         joint, row = np.divmod(members[is_row], ROWS)
         rows = self._limits.rows[joint, row]
         own = (rows * self._structure.stiffness.reshape(-1, 6)[joint]) @ rows.T
-        own += self._limits.softness[joint][:, None]
+        softness = softening * self._limits.softness[joint]
+        own += softness[:, None] * (1.0 + _APART * np.eye(len(joint)))
         matrix[np.ix_(is_row, is_row)] += own * (joint[:, None] == joint)
         excess[is_row] -= self._limits.limit[joint]
 
@@ -218,6 +229,26 @@ class YieldSolver:
         matrix[at, at] += self._compliance[pushes]
         excess[at] -= self._gap[pushes]
         return np.linalg.solve(matrix, excess)
+
+    def _hardened(self, elastic: Array, soft: Yielded) -> Yielded:
+        """The limit of vanishing softness, with the active set of a soft solution.
+
+        All results depend on the softness linearly to first order; a second solve with twice the
+        softness takes that order out.
+        """
+        rows = soft.members[soft.members < self._first_push]
+        if not len(rows):
+            return soft
+        multiplier = self._multipliers(elastic, soft.members, softening=2.0)
+        final = self._displaced(elastic, soft.members, multiplier)
+        softer, _ = self._state(final, soft.members, multiplier)
+        return Yielded(
+            wrench=2.0 * soft.wrench - softer.wrench,
+            overload=2.0 * (soft.overload - softer.overload),
+            push=2.0 * soft.push - softer.push,
+            members=soft.members,
+            multiplier=soft.multiplier,
+        )
 
     def _displaced(self, elastic: Array, members: IntArray, multiplier: Array) -> Array:
         """(F,) displacements for given multipliers."""
