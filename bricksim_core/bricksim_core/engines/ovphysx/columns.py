@@ -101,8 +101,8 @@ def create_welds(session: Session, welds: Sequence[Weld]) -> None:
         return
     n = len(welds)
     frames = [np.array([w.a_T_weld for w in welds]), np.array([w.b_T_weld for w in welds])]
-    positions = [f[:, :3, 3].astype(np.float32) for f in frames]
-    rotations = [quaternion_of(f).astype(np.float32) for f in frames]
+    positions = [np.ascontiguousarray(f[:, :3, 3], dtype=np.float32) for f in frames]
+    rotations = [np.ascontiguousarray(quaternion_of(f), dtype=np.float32) for f in frames]
     batch = PrimBatch(session.paths, [names.weld(w.pair) for w in welds])
     batch.define_physics_fixed_joint(
         local_pos0=positions[0],
@@ -160,4 +160,4 @@ def delete_welds(session: Session, pairs: Sequence[tuple[int, int]]) -> None:
 
 def _matrices(poses: Array) -> Array:
     """(N, 16) matrices for row vectors, row major, as USD has them."""
-    return np.swapaxes(poses, 1, 2).reshape(len(poses), 16)
+    return np.ascontiguousarray(np.swapaxes(poses, 1, 2)).reshape(len(poses), 16)

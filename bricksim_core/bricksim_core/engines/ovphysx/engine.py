@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from bricksim_core.engines.boxes import Boxes, brick_boxes, concatenate, penetrating
 from bricksim_core.engines.ovphysx import columns
 from bricksim_core.engines.ovphysx.contacts import read_contacts
-from bricksim_core.engines.ovphysx.robots import Robot, RobotState
+from bricksim_core.engines.ovphysx.robots import Robot, RobotSource, RobotState
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
@@ -61,17 +61,23 @@ class OvphysxEngine:
 
     def __init__(self, settings: PhysxSettings = PhysxSettings()) -> None:
         self.settings = settings
-        author = StageAuthor(Usd.Stage.CreateInMemory(), settings)
+        self._sources: list[RobotSource] = []
+        self._session = self._begin()
+
+    def _begin(self) -> Session:
+        """A new session with nothing but the robots in it."""
+        author = StageAuthor(Usd.Stage.CreateInMemory(), self.settings)
         author.scene()
-        self._session = Session(author.stage.GetRootLayer().ExportToString())
+        session = Session(author.stage.GetRootLayer().ExportToString())
         self._scene = WeldedScene()
-        self._robots: dict[str, Robot] = {}
+        self._robots = {source.spec.name: Robot(session, source) for source in self._sources}
         self._wrenches: dict[int, Array] = {}
         self._time = 0.0
         self._poses = np.zeros((0, 4, 4))
         self._twists = np.zeros((0, 6))
         self._colliders: dict[int, tuple[int, int, str]] = {}
         self._handles: list[int] = []
+        return session
 
     # -- protocol ---------------------------------------------------------------------------
 
@@ -180,15 +186,18 @@ class OvphysxEngine:
         """Returns to a snapshot of this engine."""
         if not isinstance(snapshot, Snapshot) or snapshot.robots.keys() != self._robots.keys():
             raise EngineError("the snapshot is not one of this engine with the same robots")
-        # Bodies are made anew, so that PhysX remembers nothing of what happened in between.
-        self.update(self._scene.component_ids, [])
+        # A new session, so that PhysX remembers nothing of what happened in between.
+        self._session.close()
+        self._session = self._begin()
         self.update([], snapshot.bodies, snapshot.seated)
         for name, state in snapshot.robots.items():
             self._robots[name].restore(state)
         self._wrenches = dict(snapshot.wrenches)
         self._time = snapshot.time
 
-    def overlaps(self, bodies: Sequence[BodySpec], ignore: Sequence[int] = ()) -> NDArray[np.bool_]:
+    def overlaps(
+        self, bodies: Sequence[BodySpec], ignore: Sequence[int] = (), *, robots: bool = True
+    ) -> NDArray[np.bool_]:
         """For each body: would it penetrate anything in the scene?"""
         skipped = set(ignore)
         present = concatenate(
@@ -206,7 +215,7 @@ class OvphysxEngine:
             result[i] = (
                 len(penetrating(boxes, present, OVERLAP_TOLERANCE)[0]) > 0
                 or (ground is not None and low < ground - OVERLAP_TOLERANCE)
-                or self._hits_robot(boxes)
+                or (robots and self._hits_robot(boxes))
             )
         return result
 
@@ -214,7 +223,9 @@ class OvphysxEngine:
         """Adds a robot."""
         if robot.name in self._robots:
             raise EngineError(f"robot name {robot.name!r} is taken")
-        self._robots[robot.name] = Robot(self._session, robot, self.settings)
+        source = RobotSource.of(robot, self.settings)
+        self._robots[robot.name] = Robot(self._session, source)
+        self._sources.append(source)
         self._colliders.clear()
 
     def joint_state(self, robot: str) -> JointState:

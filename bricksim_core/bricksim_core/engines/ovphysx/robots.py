@@ -12,12 +12,32 @@ from ovphysx.types import SimObjectType
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.protocol import JointState, RobotSpec
 from bricksim_core.engines.usd import names
-from bricksim_core.engines.usd.robots import RobotJoint, robot_stage
+from bricksim_core.engines.usd.robots import RobotJoint, RobotModel, robot_stage
 from bricksim_core.engines.usd.settings import PhysxSettings
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array, transform
 
 _JOINT = SimObjectType.ARTICULATION_JOINT
+
+
+@dataclass(frozen=True, eq=False)
+class RobotSource:
+    """A robot ready to be added to a session: its stage as text."""
+
+    spec: RobotSpec
+    model: RobotModel
+    usda: str
+
+    @classmethod
+    def of(cls, spec: RobotSpec, settings: PhysxSettings) -> RobotSource:
+        """Converts a robot.
+
+        Raises:
+            EngineError: As `robot_stage`, or the name is no prim name.
+        """
+        names.robot(spec.name)
+        stage, model = robot_stage(spec, settings)
+        return cls(spec, model, stage.GetRootLayer().ExportToString())
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +60,13 @@ class RobotState:
 class Robot:
     """A robot of a session."""
 
-    def __init__(self, session: Session, spec: RobotSpec, settings: PhysxSettings) -> None:
-        stage, self.model = robot_stage(spec, settings)
-        self.spec = spec
+    def __init__(self, session: Session, source: RobotSource) -> None:
+        self.spec, self.model = source.spec, source.model
+        spec = source.spec
         self._session = session
         self._root = names.robot(spec.name)
         with session.editing():
-            session.reference(stage.GetRootLayer().ExportToString(), self._root)
+            session.reference(source.usda, self._root)
         joints = self.model.joints
         start = self.model.start(spec)
         self._targets = np.array([start[joint.name] for joint in joints])

@@ -42,14 +42,15 @@ class Column:
         self, name: str, rows: NDArray | Sequence[NDArray], semantic: str | None = None
     ) -> None:
         ragged = not isinstance(rows, np.ndarray)
-        tensors = [ovstage.DLTensor.from_dlpack(row) for row in rows] if ragged else None
+        # Warp's arrays, because the stage does not take the strides of NumPy's empty ones.
+        self._memory = [warp.array(row, device="cpu") for row in (rows if ragged else [rows])]
+        tensors = [ovstage.DLTensor.from_dlpack(array) for array in self._memory]
         self.write = ovstage.WriteDesc(
             name,
-            tensors if ragged else ovstage.DLTensor.from_dlpack(rows),
+            tensors if ragged else tensors[0],
             is_array=ragged,
             semantic=getattr(ovstage.AttributeSemantic, semantic) if semantic else 0,
         )
-        self.keep = rows
 
 
 class Session:
