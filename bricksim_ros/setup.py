@@ -15,7 +15,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
         (f"share/{PACKAGE}", ["package.xml"]),
         (f"share/{PACKAGE}/launch", glob("../launch/*.launch.py")),
-        (f"share/{PACKAGE}/config", [f for f in glob("../config/*.*")]),
+        (f"share/{PACKAGE}/config", glob("../config/*.*")),
         (f"share/{PACKAGE}/config/scenes", glob("../config/scenes/*")),
         (f"share/{PACKAGE}/urdf", glob("../urdf/*.*")),
     ],

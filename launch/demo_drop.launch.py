@@ -7,10 +7,11 @@ ros2 launch bricksim_ros demo_drop.launch.py structure:=guitar.txt height:=0.144
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
-from bricksim_ros import launching
-from bricksim_ros.scene import drop_pose
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+from bricksim_ros import launching
+from bricksim_ros.scene import drop_pose
 
 
 def _nodes(context: LaunchContext) -> list:

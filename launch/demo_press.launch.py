@@ -4,10 +4,11 @@
 ros2 launch bricksim_ros demo_press.launch.py lower:=plate.json upper:=brick.json force:=5.0
 """
 
-from bricksim_ros import launching
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
+
+from bricksim_ros import launching
 
 
 def _nodes(context: LaunchContext) -> list:

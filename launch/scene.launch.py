@@ -5,9 +5,10 @@ ros2 launch bricksim_ros scene.launch.py structures:=tower.json,bridge.txt
 ros2 launch bricksim_ros scene.launch.py scene:=my_scene.yaml rviz:=true record:=true
 """
 
-from bricksim_ros import launching
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+from bricksim_ros import launching
 
 
 def _nodes(context: LaunchContext) -> list:

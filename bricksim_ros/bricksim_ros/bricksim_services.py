@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rclpy.lifecycle import LifecycleNode
+
 from bricksim_core.errors import BrickSimError
-from bricksim_core.formats import Format, format_structure, parse_structure, read_structure
-from bricksim_core.formats import write_structure
+from bricksim_core.formats import (
+    Format,
+    format_structure,
+    parse_structure,
+    read_structure,
+    write_structure,
+)
 from bricksim_core.mechanics.analysis import Analysis, analyze
 from bricksim_core.topology import Structure
 from bricksim_msgs import srv
-from rclpy.lifecycle import LifecycleNode
-
-from bricksim_ros import conversions
+from bricksim_ros import conversions, parameters
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.world import World
 
@@ -35,7 +40,7 @@ class BricksimServices:
     def __init__(self, node: LifecycleNode, world: World) -> None:
         self._node = node
         self._world = world
-        self._frame: str = node.get_parameter("world_frame").value
+        self._frame: str = parameters.value(node, "world_frame")
         handlers: dict[str, tuple[type, Callable[[Any, Any], None]]] = {
             "spawn_structure": (srv.SpawnStructure, self._spawn),
             "export_topology": (srv.ExportTopology, self._export),
@@ -84,8 +89,8 @@ class BricksimServices:
         response.skipped = list(structure.skipped)
 
     def _export(self, request: srv.ExportTopology.Request, response: Any) -> None:
-        structure = self._world.simulator.structure(_components(request.component_ids))
-        kind = _format(request.format) or Format.TOPOLOGY_JSON
+        structure = self._scene(request.component_ids)
+        kind = _format(request.format) or Format.TOPOLOGY
         response.text = format_structure(structure, kind)
         if request.path:
             write_structure(structure, Path(request.path), format=kind)
@@ -95,7 +100,7 @@ class BricksimServices:
         if request.text:
             structure = _structure(request.text, "", request.format, "text")
         else:
-            structure = simulator.structure(_components(request.component_ids))
+            structure = self._scene(request.component_ids)
         g = request.gravity
         gravity = np.array([g.x, g.y, g.z])
         if not np.all(np.isfinite(gravity)):
@@ -117,6 +122,15 @@ class BricksimServices:
             response,
             analyze(structure, gravity=gravity, loads=wrenches, model=simulator.config.model),
         )
+
+    def _scene(self, component_ids: Iterable[int]) -> Structure:
+        """The scene, or some of its components, as a structure."""
+        structure = self._world.simulator.structure()
+        wanted = set(component_ids)
+        for component_id in wanted:
+            structure.graph.component_parts(component_id)
+        others = set(structure.graph.component_ids) - wanted if wanted else ()
+        return structure.without(p for c in others for p in structure.graph.component_parts(c))
 
     def _connect(self, request: srv.Connect.Request, response: Any) -> None:
         connections = self._world.simulator.connect(
@@ -194,7 +208,3 @@ def _structure(text: str, uri: str, format_name: str, name: str) -> Structure:
     if uri:
         return read_structure(resolve_uri(uri), format=kind)
     return parse_structure(text, name=name or "text", format=kind)
-
-
-def _components(ids: Iterable[int]) -> list[int] | None:
-    return list(ids) or None

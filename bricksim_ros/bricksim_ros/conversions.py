@@ -8,15 +8,16 @@ from array import array
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Pose, Quaternion, Transform, Vector3
+from std_msgs.msg import Header
+
 from bricksim_core.assembly.types import Candidate
 from bricksim_core.events import ConnectionEvent, StepResult
 from bricksim_core.parts import Part
 from bricksim_core.spatial import Array, position_of, quaternion_of
 from bricksim_core.topology import BrickTopologyGraph, Connection
 from bricksim_msgs import msg
-from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Pose, Quaternion, Transform, Vector3
-from std_msgs.msg import Header
 
 
 def time_message(seconds: float) -> Time:
@@ -189,9 +190,7 @@ def candidate_message(candidate: Candidate) -> msg.AssemblyCandidate:
     )
 
 
-def candidates_message(
-    candidates: Iterable[Candidate], head: Header
-) -> msg.AssemblyCandidateArray:
+def candidates_message(candidates: Iterable[Candidate], head: Header) -> msg.AssemblyCandidateArray:
     """bricksim_msgs/AssemblyCandidateArray."""
     return msg.AssemblyCandidateArray(
         header=head, candidates=[candidate_message(c) for c in candidates]

@@ -170,9 +170,7 @@ class EpisodeWriter:
         return file
 
     def _append(self, file: _File, topic: str, data: bytes, time: int) -> None:
-        file.writer.add_message(
-            file.channels[topic], log_time=time, data=data, publish_time=time
-        )
+        file.writer.add_message(file.channels[topic], log_time=time, data=data, publish_time=time)
         file.start = time if file.start is None else min(file.start, time)
         file.end = max(file.end, time)
         file.count += 1

@@ -30,7 +30,11 @@ COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "bag": ("", "Folder of the bag to record; empty: episodes/episode_<date>", ()),
     "real_time_factor": ("1.0", "Simulated over wall time; 0: as fast as possible", ()),
     "duration": ("0.0", "End after so many simulated seconds; 0: run until Ctrl-C", ()),
-    "start_paused": ("false", "Wait for set_simulation_state before the first step", ("true", "false")),
+    "start_paused": (
+        "false",
+        "Wait for set_simulation_state before the first step",
+        ("true", "false"),
+    ),
 }
 
 

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from geometry_msgs.msg import Vector3
+from std_msgs.msg import ColorRGBA, Header
+from visualization_msgs.msg import Marker, MeshFile
+
 from bricksim_core.episodes.messages import connection_from_message, shape_from_message
 from bricksim_core.parts import BrickShape
 from bricksim_core.parts.mesh import brick_mesh
@@ -20,10 +24,6 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology import Connection
 from bricksim_core.topology.frames import stud_T_connection
 from bricksim_msgs import msg
-from geometry_msgs.msg import Vector3
-from std_msgs.msg import ColorRGBA, Header
-from visualization_msgs.msg import Marker, MeshFile
-
 from bricksim_ros import conversions
 
 BRICKS, CONNECTIONS, BROKEN, LABELS = "bricks", "connections", "broken", "labels"
@@ -159,9 +159,7 @@ class MarkerBuilder:
         shown = self._shown.pop(key, None)
         if shown is None:
             return []
-        return [
-            Marker(header=shown.marker.header, ns=key[0], id=key[1], action=Marker.DELETE)
-        ]
+        return [Marker(header=shown.marker.header, ns=key[0], id=key[1], action=Marker.DELETE)]
 
     def _locked(self, namespace: str, item_id: int, part_id: int, head: Header) -> Marker:
         marker = Marker(ns=namespace, id=_marker_id(item_id), action=Marker.ADD, frame_locked=True)
@@ -203,7 +201,9 @@ class MarkerBuilder:
         marker.color = level_color(level)
         return marker
 
-    def _broken_marker(self, connection_id: int, event: msg.ConnectionEvent, bright: bool) -> Marker:
+    def _broken_marker(
+        self, connection_id: int, event: msg.ConnectionEvent, bright: bool
+    ) -> Marker:
         marker = Marker(ns=BROKEN, id=_marker_id(connection_id), action=Marker.ADD)
         marker.header = event.header
         marker.pose = event.pose
@@ -237,7 +237,9 @@ def mesh_file(shape: BrickShape) -> tuple[str, bytes]:
     """Name and binary STL [m] of a part with its studs."""
     vertices, faces = brick_mesh(shape, segments=12)
     top = "" if shape.has_studs else "_tile"
-    return f"brick_{shape.length}x{shape.width}x{shape.height}{top}.stl", binary_stl(vertices, faces)
+    return f"brick_{shape.length}x{shape.width}x{shape.height}{top}.stl", binary_stl(
+        vertices, faces
+    )
 
 
 def binary_stl(vertices: Array, faces: np.ndarray) -> bytes:

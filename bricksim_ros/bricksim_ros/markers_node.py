@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 
 import rclpy
-from bricksim_msgs import msg
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
@@ -15,6 +14,8 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from bricksim_msgs import msg
+from bricksim_ros import parameters
 from bricksim_ros.marker_builder import MarkerBuilder, MarkerOptions
 from bricksim_ros.publishing import EVENTS, LATCHED, STREAM
 
@@ -39,7 +40,7 @@ class MarkersNode(Node):
         self.create_subscription(
             msg.ConnectionEvent, "bricksim/connection_events", self._event, EVENTS
         )
-        rate = self.get_parameter("rate").value
+        rate = parameters.value(self, "rate")
         self.create_timer(1.0 / rate, self._send)
         self.add_post_set_parameters_callback(self._changed)
 
@@ -61,7 +62,7 @@ class MarkersNode(Node):
     def _options(self) -> MarkerOptions:
         return MarkerOptions(
             **{
-                name: self.get_parameter(name).value
+                name: parameters.value(self, name)
                 for name in ("frame_prefix", "connections", "labels", "brick_alpha")
             }
         )

@@ -8,12 +8,13 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from bricksim_core.assembly.types import AssemblyThresholds
-from bricksim_core.errors import BrickSimError
-from bricksim_core.mechanics.detector import BreakageThresholds
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+
+from bricksim_core.assembly.types import AssemblyThresholds
+from bricksim_core.errors import BrickSimError
+from bricksim_core.mechanics.detector import BreakageThresholds
 
 THRESHOLD_GROUPS = {"assembly": AssemblyThresholds, "breakage": BreakageThresholds}
 """Parameter prefix and the dataclass whose fields it holds."""
@@ -63,6 +64,11 @@ def declare(node: Node) -> None:
             node.declare_parameter(item.name, item.default, _descriptor(item))
 
 
+def value(node: Node, name: str) -> Any:
+    """Value of a declared parameter, of the type it was declared with."""
+    return node.get_parameter(name).value
+
+
 def thresholds(node: Node, prefix: str, changes: Iterable[Parameter] = ()) -> Any:
     """The thresholds of a group as its dataclass.
 
@@ -79,9 +85,9 @@ def thresholds(node: Node, prefix: str, changes: Iterable[Parameter] = ()) -> An
     chosen = {}
     for field in dataclasses.fields(kind):
         name = f"{prefix}.{field.name}"
-        value = values.get(name, node.get_parameter(name).value)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise BrickSimError(f"{name} is {value}, expected a finite number")
+        value = values.get(name, value(node, name))
+        if isinstance(value, float) and math.isnan(value):
+            raise BrickSimError(f"{name} is {value}, expected a number")
         chosen[field.name] = value
     return kind(**chosen)
 
@@ -97,7 +103,7 @@ def _threshold_parameters(prefix: str, kind: type) -> Iterable[Declared]:
     for field in dataclasses.fields(kind):
         default = getattr(kind(), field.name)
         numeric = isinstance(default, (int, float)) and not isinstance(default, bool)
-        low, high = (0, 1_000_000) if numeric else (None, None)
+        low, high = (0, math.inf) if numeric else (None, None)
         description = docs.get(field.name, field.name.replace("_", " "))
         yield Declared(f"{prefix}.{field.name}", default, description, low, high)
 
@@ -126,6 +132,6 @@ def _descriptor(item: Declared) -> ParameterDescriptor:
             ]
         else:
             descriptor.integer_range = [
-                IntegerRange(from_value=int(item.low), to_value=int(item.high))
+                IntegerRange(from_value=int(item.low), to_value=int(min(item.high, 2**62)))
             ]
     return descriptor

@@ -7,9 +7,6 @@ import math
 import time
 
 import numpy as np
-from bricksim_core.events import StepResult
-from bricksim_core.spatial import position_of, quaternion_of
-from bricksim_msgs import msg
 from geometry_msgs.msg import TransformStamped
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
@@ -18,7 +15,10 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 
-from bricksim_ros import conversions
+from bricksim_core.events import StepResult
+from bricksim_core.spatial import position_of, quaternion_of
+from bricksim_msgs import msg
+from bricksim_ros import conversions, parameters
 from bricksim_ros.robots import RobotFrames
 from bricksim_ros.world import World, part_names
 
@@ -65,11 +65,11 @@ class Publishing:
     def __init__(self, node: LifecycleNode, world: World) -> None:
         self._node = node
         self._world = world
-        self._frame: str = node.get_parameter("world_frame").value
-        self._prefix: str = node.get_parameter("frame_prefix").value
-        self.states_rate = Rate(node.get_parameter("states_rate").value)
-        self.utilization_rate = Rate(node.get_parameter("utilization_rate").value)
-        self.tf_rate = Rate(node.get_parameter("tf_rate").value)
+        self._frame: str = parameters.value(node, "world_frame")
+        self._prefix: str = parameters.value(node, "frame_prefix")
+        self.states_rate = Rate(parameters.value(node, "states_rate"))
+        self.utilization_rate = Rate(parameters.value(node, "utilization_rate"))
+        self.tf_rate = Rate(parameters.value(node, "tf_rate"))
         self._transforms: dict[int, TransformStamped] = {}
         self._robot_frames = [RobotFrames(robot) for robot in world.robots.values()]
 
@@ -77,7 +77,7 @@ class Publishing:
             return node.create_publisher(kind, name, qos)
 
         self._clock = None
-        if node.get_parameter("publish_clock").value:
+        if parameters.value(node, "publish_clock"):
             self._clock = publisher(Clock, "/clock", STREAM)
         self._topology = publisher(msg.BrickTopology, "bricksim/topology", LATCHED)
         self._events = publisher(msg.ConnectionEvent, "bricksim/connection_events", EVENTS)
@@ -90,9 +90,7 @@ class Publishing:
         )
         self._statistics = publisher(msg.StepStatistics, "bricksim/statistics", STREAM)
         self._tf = publisher(TFMessage, "/tf", TF_QOS)
-        self._joints = publisher(
-            JointState, node.get_parameter("joint_states_topic").value, STREAM
-        )
+        self._joints = publisher(JointState, parameters.value(node, "joint_states_topic"), STREAM)
         self.last_publish_time = 0.0
 
     def destroy(self) -> None:
@@ -126,7 +124,7 @@ class Publishing:
             self._states.publish(conversions.states_message(result, head))
         if self.utilization_rate.due(now):
             self._utilization.publish(conversions.utilization_message(result, head))
-        if self._node.get_parameter("publish_candidates").value:
+        if parameters.value(self._node, "publish_candidates"):
             self._candidates.publish(conversions.candidates_message(result.candidates, head))
         self._publish_joints(head)
         if self.tf_rate.due(now) and self._tf.get_subscription_count():

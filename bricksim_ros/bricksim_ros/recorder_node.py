@@ -13,10 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import rclpy
-from bricksim_core.episodes.messages import structure_from_topology
-from bricksim_core.errors import BrickSimError
-from bricksim_core.formats import Format, format_structure
-from bricksim_msgs import msg, srv
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.executors import ExternalShutdownException
@@ -29,6 +25,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
+from bricksim_core.episodes.messages import structure_from_topology
+from bricksim_core.errors import BrickSimError
+from bricksim_core.formats import Format, format_structure
+from bricksim_msgs import msg, srv
+from bricksim_ros import parameters
 from bricksim_ros.episode_writer import Channel, EpisodeWriter
 from bricksim_ros.message_definitions import full_definition
 
@@ -62,7 +63,7 @@ class RecorderNode(Node):
     def __init__(self) -> None:
         super().__init__("recorder")
         self._declare()
-        self._queue: queue.Queue = queue.Queue(self.get_parameter("queue_size").value)
+        self._queue: queue.Queue = queue.Queue(parameters.value(self, "queue_size"))
         self._lock = threading.Lock()
         self._writer: EpisodeWriter | None = None
         self._wanted: tuple[Path, str, dict[str, str]] | None = None
@@ -77,10 +78,10 @@ class RecorderNode(Node):
         self.create_service(srv.StopRecording, "bricksim/stop_recording", self._stop_service)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_timer(1.0, self._report)
-        self._simulator = AsyncParameterClient(self, self.get_parameter("simulator").value)
+        self._simulator = AsyncParameterClient(self, parameters.value(self, "simulator"))
         self._thread = threading.Thread(target=self._write_loop, name="bag writer", daemon=True)
         self._thread.start()
-        if self.get_parameter("autostart").value:
+        if parameters.value(self, "autostart"):
             self._begin("", "", {})
 
     def _declare(self) -> None:
@@ -127,7 +128,7 @@ class RecorderNode(Node):
             self._clock(stamp, data)
             return
         if self._writer is not None and self._now is not None:
-            time_ns = self._now if not stamp else stamp
+            time_ns = stamp or self._now
             self._put(topic, data, time_ns)
 
     def _clock(self, now: int, data: bytes) -> None:
@@ -150,12 +151,12 @@ class RecorderNode(Node):
 
     def _begin(self, path: str, name: str, metadata: dict[str, str]) -> Path:
         """The bag is opened at the next clock, so that nothing in it precedes the clock."""
-        chosen = path or self.get_parameter("path").value
+        chosen = path or parameters.value(self, "path")
         if chosen:
             folder = Path(chosen).expanduser()
         else:
             stamp = datetime.now().strftime("%Y%m%d_%H%M%S")
-            folder = Path(self.get_parameter("output").value) / f"episode_{stamp}"
+            folder = Path(parameters.value(self, "output")) / f"episode_{stamp}"
             if folder.exists():
                 folder = folder.with_name(f"{folder.name}_{time.time_ns() % 10**9}")
         if folder.exists():
@@ -177,7 +178,7 @@ class RecorderNode(Node):
                 self._channels(),
                 metadata=entries,
                 attachments=self._structure_file(),
-                split_bytes=self.get_parameter("split_bytes").value,
+                split_bytes=parameters.value(self, "split_bytes"),
             )
         except OSError as error:
             self.get_logger().error(f"cannot record: {error}")
@@ -223,8 +224,8 @@ class RecorderNode(Node):
                     type=type_name,
                     definition=full_definition(type_name),
                     type_hash=str(infos[0].topic_type_hash) if infos else "",
-                    qos=[_qos_entry(i.qos_profile, latched) for i in infos[:1]]
-                    or [_qos_entry(None, latched)],
+                    qos=[qos_entry(i.qos_profile, latched) for i in infos[:1]]
+                    or [qos_entry(None, latched)],
                     latched=latched,
                 )
             )
@@ -236,7 +237,7 @@ class RecorderNode(Node):
             return {}
         try:
             structure = structure_from_topology(deserialize_message(data, msg.BrickTopology))
-            text = format_structure(structure, Format.TOPOLOGY_JSON)
+            text = format_structure(structure, Format.TOPOLOGY)
         except BrickSimError as error:
             self.get_logger().warning(f"no structure file in the bag: {error}")
             return {}
@@ -309,9 +310,7 @@ class RecorderNode(Node):
                         writer.write(name, data, time_ns)
                     except OSError as error:
                         self._dropped += 1
-                        self.get_logger().error(
-                            f"cannot write: {error}", throttle_duration_sec=1.0
-                        )
+                        self.get_logger().error(f"cannot write: {error}", throttle_duration_sec=1.0)
                     self._queue.task_done()
                 current = self._writer
                 if current is not None and time.monotonic() - flushed > 1.0:
@@ -347,7 +346,8 @@ def _stamp(data: bytes, offset: int | None) -> int | None:
     return seconds * 1_000_000_000 + nanoseconds
 
 
-def _qos_entry(profile: QoSProfile | None, latched: bool) -> dict:
+def qos_entry(profile: QoSProfile | None, latched: bool) -> dict:
+    """An offered QoS profile as rosbag2 writes it; None: what the simulator offers."""
     durable = latched
     reliable = True
     depth = 1 if latched else 10

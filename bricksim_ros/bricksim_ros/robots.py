@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import xacro
+
 from bricksim_core.engines import Engine, RobotSpec
 from bricksim_core.spatial import Array, inverse
-
 from bricksim_ros.scene import RobotEntry, SceneError
 
 
@@ -27,7 +27,7 @@ def robot_spec(entry: RobotEntry) -> RobotSpec:
     if path.suffix == ".xacro":
         try:
             text = xacro.process_file(str(path), mappings={"name": entry.name}).toxml()
-        except Exception as error:  # noqa: BLE001  xacro raises many kinds
+        except Exception as error:
             raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
         with tempfile.NamedTemporaryFile("w", suffix=".urdf", delete=False) as file:
             file.write(text)
@@ -55,7 +55,7 @@ class RobotFrames:
                 self._parent[child.attrib["link"]] = parent.attrib["link"]
 
     def transforms(self, engine: Engine) -> Iterator[tuple[str, str | None, Array]]:
-        """(link, parent link, parent_T_link) of every link; the root's parent, None, is the world."""
+        """(link, parent link, parent_T_link) of every link; the root's parent is None, the world."""
         world_T_link = {link: engine.link_pose(self._robot, link) for link in self._parent}
         for link, parent in self._parent.items():
             pose = world_T_link[link]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenes: which structures and robots a simulation starts with, read from YAML.
 
-    structures:
-      - file: tower.json            # relative to the scene file, or package://, or absolute
-        name: tower                 # unique; default: the file's stem
-        position: [0.3, 0.0, 0.0]   # [m]
-        rpy_deg: [0, 0, 90]         # roll, pitch, yaw [deg]
-        fixed: false                # true: the world holds the root part of each component
-    robots:
-      - name: arm
-        description: fr3.urdf.xacro
-        position: [0.0, 0.0, 0.0]
-        rpy_deg: [0, 0, 0]
-        joint_positions: {fr3_joint1: 0.0}
+structures:
+  - file: tower.json            # relative to the scene file, or package://, or absolute
+    name: tower                 # unique; default: the file's stem
+    position: [0.3, 0.0, 0.0]   # [m]
+    rpy_deg: [0, 0, 90]         # roll, pitch, yaw [deg]
+    fixed: false                # true: the world holds the root part of each component
+robots:
+  - name: arm
+    description: fr3.urdf.xacro
+    position: [0.0, 0.0, 0.0]
+    rpy_deg: [0, 0, 0]
+    joint_positions: {fr3_joint1: 0.0}
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from typing import Any
 
 import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from scipy.spatial.transform import Rotation
+
 from bricksim_core.errors import BrickSimError
 from bricksim_core.spatial import Array, transform
-from scipy.spatial.transform import Rotation
 
 
 class SceneError(BrickSimError):

@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bricksim_core.errors import BrickSimError, CollisionError, EngineError, FormatError
-from bricksim_core.formats import Format, parse_structure, read_structure
-from bricksim_core.spatial import Array
 from geometry_msgs.msg import PoseStamped, Twist, Vector3
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.action.server import ServerGoalHandle
@@ -59,13 +56,13 @@ from simulation_interfaces.srv import (
     UnloadWorld,
 )
 
-from bricksim_ros import conversions
+from bricksim_core.errors import BrickSimError, CollisionError, EngineError, FormatError
+from bricksim_core.formats import Format, parse_structure, read_structure
+from bricksim_core.spatial import Array
+from bricksim_ros import conversions, parameters
 from bricksim_ros.scene import SceneError, resolve_uri
 from bricksim_ros.world import (
     BRICK_PREFIX,
-    EntityState as WorldEntityState,
-)
-from bricksim_ros.world import (
     NameInvalidError,
     NameTakenError,
     NotFoundError,
@@ -73,6 +70,9 @@ from bricksim_ros.world import (
     RunState,
     TransitionError,
     World,
+)
+from bricksim_ros.world import (
+    EntityState as WorldEntityState,
 )
 
 FEATURES = (
@@ -135,7 +135,7 @@ class SimulationInterfacesServer:
     def __init__(self, node: LifecycleNode, world: World) -> None:
         self._node = node
         self._world = world
-        self._frame: str = node.get_parameter("world_frame").value
+        self._frame: str = parameters.value(node, "world_frame")
         self._stepping: _Stepping | None = None
         handlers: dict[str, tuple[type, Callable[[Any, Any], Any]]] = {
             "get_simulator_features": (GetSimulatorFeatures, self._features),
@@ -433,9 +433,7 @@ class SimulationInterfacesServer:
     def _state_message(self, name: str) -> EntityState:
         state = self._world.entity_state(name)
         message = EntityState(pose=conversions.pose_message(state.world_T_entity))
-        message.header = conversions.header(
-            conversions.time_message(self._world.time), self._frame
-        )
+        message.header = conversions.header(conversions.time_message(self._world.time), self._frame)
         message.twist = Twist(
             linear=conversions.vector_message(state.twist[:3]),
             angular=conversions.vector_message(state.twist[3:]),
@@ -452,9 +450,7 @@ class SimulationInterfacesServer:
         entity = self._world.entity(name)
         parts = self._world.parts_of(name)
         held = set(parts) & set(self._world.simulator.fixed_parts)
-        category = (
-            EntityCategory.CATEGORY_STATIC_OBJECT if held else EntityCategory.CATEGORY_OBJECT
-        )
+        category = EntityCategory.CATEGORY_STATIC_OBJECT if held else EntityCategory.CATEGORY_OBJECT
         description = f"structure of {len(parts)} parts"
         tags = ["structure"]
         if entity is None:

@@ -8,17 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import rclpy
-from bricksim_core.engines import create_engine
-from bricksim_core.errors import BrickSimError
-from bricksim_core.events import StepResult
-from bricksim_core.formats import read_structure
-from bricksim_core.simulator import Simulator, SimulatorConfig
-from bricksim_core.spatial import transform
-from bricksim_msgs import msg
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
@@ -28,6 +21,13 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from bricksim_core.engines.factory import create_engine
+from bricksim_core.errors import BrickSimError
+from bricksim_core.events import StepResult
+from bricksim_core.formats import read_structure
+from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.spatial import transform
+from bricksim_msgs import msg
 from bricksim_ros import conversions, parameters
 from bricksim_ros.bricksim_services import BricksimServices
 from bricksim_ros.publishing import LATCHED, Publishing
@@ -64,7 +64,7 @@ class Server(Protocol):
         ...
 
 
-class SimulationEnded(Exception):
+class SimulationEndedError(Exception):
     """The node ends: whoever waits for a step must let go."""
 
 
@@ -129,7 +129,17 @@ class SimulatorNode(LifecycleNode):
             assembly=parameters.thresholds(self, "assembly"),
             breakage=parameters.thresholds(self, "breakage"),
         )
-        simulator = Simulator(create_engine(self._value("engine")), config=config)
+        options = (
+            {"headless": self._value("headless")} if self._value("engine") == "isaacsim" else {}
+        )
+        engine = create_engine(
+            self._value("engine"),
+            timestep=config.timestep,
+            gravity=config.gravity,
+            ground=config.ground,
+            **options,
+        )
+        simulator = Simulator(engine, config)
         world = World(simulator, self._after_step)
         self.world = world
         scene = self._scene()
@@ -156,9 +166,7 @@ class SimulatorNode(LifecycleNode):
             )
         )
         self._handles.append(
-            self.create_subscription(
-                WrenchStamped, "bricksim/apply_wrench", self._take_wrench, 100
-            )
+            self.create_subscription(WrenchStamped, "bricksim/apply_wrench", self._take_wrench, 100)
         )
         self._servers = self.make_servers(world)
         self.publish_now()
@@ -182,7 +190,7 @@ class SimulatorNode(LifecycleNode):
             self._publishing.destroy()
             self._publishing = None
         if self.world is not None:
-            self.world.simulator.close()
+            self.world.simulator.engine.close()
             self.world = None
 
     def _scene(self) -> Scene:
@@ -199,8 +207,8 @@ class SimulatorNode(LifecycleNode):
             x += high - low + 10 * _SPACING
         return Scene(tuple(entries), scene.robots)
 
-    def _value(self, name: str):
-        return self.get_parameter(name).value
+    def _value(self, name: str) -> Any:
+        return parameters.value(self, name)
 
     # -- running ------------------------------------------------------------------------------
 
@@ -214,27 +222,27 @@ class SimulatorNode(LifecycleNode):
                     job(self.advance)
                 else:
                     self._step_or_serve()
-        except SimulationEnded:
+        except SimulationEndedError:
             return
 
     def advance(self) -> StepResult:
         """Serves callbacks until the next step is done, at the wanted pace: for jobs.
 
         Raises:
-            SimulationEnded: The node shuts down, the simulation quits or was closed.
+            SimulationEndedError: The node shuts down, the simulation quits or was closed.
         """
         while (result := self._step_or_serve()) is None:
             if self.world is None:
-                raise SimulationEnded
+                raise SimulationEndedError
         return result
 
     def _step_or_serve(self) -> StepResult | None:
         """One step if it is due, else callbacks until then."""
         world = self.world
         if not self.context.ok():
-            raise SimulationEnded
+            raise SimulationEndedError
         if world is not None and (world.state == RunState.QUITTING or self._over(world)):
-            raise SimulationEnded
+            raise SimulationEndedError
         if world is None or not self._active or not self._wants_step(world):
             self._serve(_IDLE)
             self._report(world)
@@ -250,7 +258,7 @@ class SimulatorNode(LifecycleNode):
             server.after_step()
         self._report(world)
         if factor > 0.0:
-            self._pace(now, world.simulator.frame_time / factor)
+            self._pace(now, 1.0 / (world.simulator.config.frame_rate * factor))
         else:
             self._due = now
         self._serve(0.0)
@@ -453,7 +461,7 @@ def main(args: list[str] | None = None) -> int:
     executor.add_node(node)
     code = 0
     try:
-        if node.get_parameter("autostart").value:
+        if parameters.value(node, "autostart"):
             configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
             code = 0 if configured else 2
             if configured:
@@ -463,7 +471,6 @@ def main(args: list[str] | None = None) -> int:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:
-        node.close()
         executor.shutdown()
         node.destroy_node()
         rclpy.try_shutdown()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
+
 from bricksim_core.engines import RobotSpec
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
@@ -170,7 +171,11 @@ class World:
     def entity_names(self) -> list[str]:
         """Names of spawned structures, robots and single bricks, each group sorted."""
         bricks = [f"{BRICK_PREFIX}{i}" for i in self.simulator.graph.part_ids]
-        return [*sorted(n for n in self._entities if self._parts(n)), *sorted(self._robots), *bricks]
+        return [
+            *sorted(n for n in self._entities if self._parts(n)),
+            *sorted(self._robots),
+            *bricks,
+        ]
 
     def entity(self, name: str) -> Entity | None:
         """The structure entity of this name, None for a robot or a single brick.
@@ -330,9 +335,7 @@ class World:
         if hold:
             graph = structure.graph
             fixed |= {graph.component_parts(c)[0] for c in graph.component_ids}
-        return self.simulator.spawn(
-            structure, world_T_structure, fixed=frozenset(fixed), part_ids=part_ids
-        )
+        return self.simulator.spawn(structure, world_T_structure, fixed, part_ids)
 
     def _structure_T_part(self, entity: Entity, part_id: int) -> Array:
         own_id = next(k for k, v in entity.part_ids.items() if v == part_id)

@@ -6,6 +6,7 @@ Files that a crash cut short are read up to the cut.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,7 +197,7 @@ def _records(
                     if decode is None:
                         raise EpisodeError(f"{file}: {schema.name} cannot be decoded")
                     yield record.log_time, schema.name, decode(record.data)
-    except (EOFError, McapError) as error:
+    except (EOFError, McapError, struct.error) as error:
         if not schemas:
             raise EpisodeError(f"{file}: not an MCAP file ({error})") from None
         episode.truncated = True

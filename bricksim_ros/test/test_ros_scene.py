@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scene files: read as written, refused with file, entry, value and expectation."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bricksim_ros.scene import SceneError, read_scene, resolve_uri
+
+
+def _scene(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "scene.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_entries_are_read(tmp_path: Path) -> None:
+    scene = read_scene(
+        _scene(
+            tmp_path,
+            """
+structures:
+  - file: tower.json
+  - {file: /abs/base.txt, name: base, position: [0.1, 0.2, 0.3], rpy_deg: [0, 0, 90], fixed: true}
+robots:
+  - {name: arm, description: arm.urdf, joint_positions: {joint1: 0.5}}
+""",
+        )
+    )
+    tower, base = scene.structures
+    assert (tower.file, tower.name, tower.fixed) == (tmp_path / "tower.json", "tower", False)
+    assert np.array_equal(tower.world_T_structure, np.eye(4))
+    assert (base.file, base.fixed) == (Path("/abs/base.txt"), True)
+    # A quarter turn about z carries x to y.
+    assert np.allclose(base.world_T_structure[:3, :3] @ [1, 0, 0], [0, 1, 0])
+    assert np.allclose(base.world_T_structure[:3, 3], [0.1, 0.2, 0.3])
+    assert scene.robots[0].joint_positions == {"joint1": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "value"),
+    [
+        ("structures: 3", "structures", "3"),
+        ("structures: [{file: a, position: [0, 0]}]", "structures[0].position", "[0, 0]"),
+        ("structures: [{file: a, position: [0, 0, .nan]}]", "structures[0].position[2]", "nan"),
+        ("structures: [{file: a, rpy_deg: [0, 0, x]}]", "structures[0].rpy_deg[2]", "'x'"),
+        ("structures: [{name: a}]", "structures[0].file", "None"),
+        ("structures: [{file: a, hight: 1}]", "structures[0].hight", "1"),
+        ("structures: [{file: a, fixed: 1}]", "structures[0].fixed", "1"),
+        ("structures: [{file: a}, {file: b/a}]", "name", "'a'"),
+        ("robots: [{name: r, description: d, joint_positions: [1]}]", "joint_positions", "[1]"),
+        ("extra: 1", "scene.extra", "1"),
+        ("[1, 2]", "scene", "[1, 2]"),
+    ],
+)
+def test_wrong_entries_are_named(tmp_path: Path, text: str, where: str, value: str) -> None:
+    path = _scene(tmp_path, text)
+    with pytest.raises(SceneError) as error:
+        read_scene(path)
+    assert str(path) in str(error.value)
+    assert where in str(error.value)
+    assert value in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["a: [", "\x00"])
+def test_text_that_is_no_yaml(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SceneError):
+        read_scene(_scene(tmp_path, text))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(SceneError, match="nowhere"):
+        read_scene(tmp_path / "nowhere.yaml")
+
+
+def test_addresses() -> None:
+    assert resolve_uri("file:///a/b.txt") == Path("/a/b.txt")
+    assert resolve_uri("b.txt", Path("/a")) == Path("/a/b.txt")
+    assert resolve_uri("package://bricksim_ros/package.xml").is_file()
+    with pytest.raises(SceneError, match="not installed"):
+        resolve_uri("package://no_such_package_here/x")
+    with pytest.raises(SceneError, match="https"):
+        resolve_uri("https://example.org/x")

@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator node as a ROS engineer uses it: real processes, real DDS, standard services."""
+
+import functools
+import inspect
+import math
+from pathlib import Path
+
+import launch_pytest
+import numpy as np
+import pytest
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, WrenchStamped
+from launch import LaunchDescription
+from launch_pytest.actions import ReadyToTest
+from launch_ros.actions import Node
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import DescribeParameters, ListParameters, SetParameters
+from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from ros_client import RosClient, ros_client
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.msg import (
+    Bounds,
+    EntityCategory,
+    EntityFilters,
+    Result,
+    SimulationState,
+    TagsFilter,
+)
+from simulation_interfaces.srv import (
+    DeleteEntity,
+    GetEntities,
+    GetEntitiesStates,
+    GetEntityBounds,
+    GetEntityInfo,
+    GetEntityState,
+    GetSimulationState,
+    GetSimulatorFeatures,
+    ResetSimulation,
+    SetEntityState,
+    SetSimulationState,
+    SpawnEntity,
+    StepSimulation,
+)
+from tf2_msgs.msg import TFMessage
+
+from bricksim_core.episodes.messages import structure_from_topology
+from bricksim_core.formats import read_structure
+from bricksim_core.mechanics.analysis import analyze
+from bricksim_msgs import msg, srv
+from bricksim_ros.publishing import EVENTS, LATCHED
+from bricksim_ros.simulation_interfaces_server import FEATURES, UNSUPPORTED_SERVICES
+
+DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
+TOWER = DATA / "bricksim" / "demo_assembly_structure1.json"
+GUITAR = DATA / "brickgpt" / "texture_guitar.txt"
+BRICK = "2x4 (0,0,0)\n"
+FRAME = 1.0 / 60.0
+
+
+@launch_pytest.fixture(scope="module")
+def simulator(module_ros_domain_id):
+    """A paused simulator, as fast as possible."""
+    return LaunchDescription(
+        [
+            Node(
+                package="bricksim_ros",
+                executable="simulator",
+                parameters=[{"start_paused": True, "real_time_factor": 0.0}],
+                output="screen",
+            ),
+            ReadyToTest(),
+        ]
+    )
+
+
+pytestmark = [
+    pytest.mark.launch(fixture=simulator),
+    pytest.mark.usefixtures("module_ros_domain_id"),
+]
+
+
+def with_simulator(test):
+    """Calls a test with a client of the simulator, which was reset, is paused and empty.
+
+    Not a fixture, since launched processes live only while a test function runs.
+    """
+
+    @functools.wraps(test)
+    def wrapped(*args, **kwargs) -> None:
+        with ros_client() as ros:
+            set_state(ros, SimulationState.STATE_PAUSED)
+            reset = ros.call(ResetSimulation, "reset_simulation", scope=7)
+            assert reset.result.result == Result.RESULT_OK
+            test(ros, *args, **kwargs)
+
+    signature = inspect.signature(test)
+    others = [p for name, p in signature.parameters.items() if name != "ros"]
+    wrapped.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+    return wrapped
+
+
+def set_state(ros: RosClient, state: int) -> int:
+    target = SimulationState(state=state)
+    return ros.call(SetSimulationState, "set_simulation_state", state=target).result.result
+
+
+def step(ros: RosClient, steps: int) -> None:
+    response = ros.call(StepSimulation, "step_simulation", steps=steps)
+    assert response.result.result == Result.RESULT_OK, response.result.error_message
+
+
+def spawn_text(ros: RosClient, text: str, z: float = 0.0, **fields) -> srv.SpawnStructure.Response:
+    pose = PoseStamped(pose=Pose(position=Point(z=z)))
+    response = ros.call(
+        srv.SpawnStructure, "bricksim/spawn_structure", text=text, pose=pose, **fields
+    )
+    assert response.success, response.message
+    return response
+
+
+def latest_topology(ros: RosClient) -> msg.BrickTopology:
+    received = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
+    ros.wait_for(lambda: received, "the latched topology")
+    ros.spin_for(0.2)
+    return received[-1]
+
+
+@with_simulator
+def test_late_joiner_gets_the_topology_and_can_rebuild_it(ros: RosClient) -> None:
+    spawn_text(ros, TOWER.read_text())
+    rebuilt = structure_from_topology(latest_topology(ros))
+    expected = read_structure(TOWER)
+    assert [p.shape for p in rebuilt.graph.parts()] == [p.shape for p in expected.graph.parts()]
+    first = rebuilt.graph.part_ids[0]
+    for ours, theirs in zip(rebuilt.graph.part_ids, expected.graph.part_ids, strict=True):
+        root = expected.graph.part_ids[0]
+        assert rebuilt.graph.relative_grid_pose(first, ours) == (
+            expected.graph.relative_grid_pose(root, theirs)
+        )
+
+
+@with_simulator
+def test_clock_is_monotonic_and_steps_are_exact(ros: RosClient) -> None:
+    clocks = ros.collect(Clock, "/clock")
+    ros.wait_for(lambda: ros.node.count_publishers("/clock"), "a clock")
+    assert ros.node.count_publishers("/clock") == 1
+    ros.spin_for(0.3)
+    del clocks[:]
+    step(ros, 30)
+    ros.wait_for(lambda: len(clocks) >= 30, "30 clocks")
+    times = [c.clock.sec + 1e-9 * c.clock.nanosec for c in clocks]
+    assert np.allclose(np.diff(times), FRAME, atol=1e-8)
+    ros.spin_for(0.2)
+    assert len(clocks) == 30
+
+
+@with_simulator
+def test_a_brick_falls_as_galileo_says(ros: RosClient) -> None:
+    spawned = spawn_text(ros, BRICK, z=1.0, format="")
+    loose = spawned.part_ids[-1]
+    ros.call(srv.HoldFixed, "bricksim/hold_fixed", part_ids=spawned.part_ids, fixed=False)
+    before = ros.call(GetEntityState, "get_entity_state", entity=f"brick_{loose}").state
+    step(ros, 18)
+    after = ros.call(GetEntityState, "get_entity_state", entity=f"brick_{loose}").state
+    t = 18 * FRAME
+    fallen = before.pose.position.z - after.pose.position.z
+    assert fallen == pytest.approx(0.5 * 9.81 * t * t, rel=0.02)
+    assert after.twist.linear.z == pytest.approx(-9.81 * t, rel=0.01)
+    assert after.header.frame_id == "world"
+
+
+@with_simulator
+def test_features_are_exactly_what_works(ros: RosClient) -> None:
+    features = ros.call(GetSimulatorFeatures, "get_simulator_features").features
+    assert list(features.features) == list(FEATURES)
+    for name, kind in UNSUPPORTED_SERVICES.items():
+        response = ros.call(kind, name)
+        assert response.result.result == Result.RESULT_FEATURE_UNSUPPORTED, name
+
+
+@with_simulator
+def test_run_states(ros: RosClient) -> None:
+    codes = SetSimulationState.Response
+    assert set_state(ros, SimulationState.STATE_PAUSED) == codes.ALREADY_IN_TARGET_STATE
+    assert set_state(ros, SimulationState.STATE_PLAYING) == Result.RESULT_OK
+    state = ros.call(GetSimulationState, "get_simulation_state").state.state
+    assert state == SimulationState.STATE_PLAYING
+    refused = ros.call(StepSimulation, "step_simulation", steps=1).result
+    assert refused.result == Result.RESULT_OPERATION_FAILED
+    assert "not paused" in refused.error_message
+    assert set_state(ros, SimulationState.STATE_STOPPED) == Result.RESULT_OK
+    assert set_state(ros, SimulationState.STATE_PAUSED) == codes.INCORRECT_TRANSITION
+    assert set_state(ros, SimulationState.STATE_PLAYING) == Result.RESULT_OK
+    assert set_state(ros, SimulationState.STATE_PAUSED) == Result.RESULT_OK
+    assert set_state(ros, 77) == codes.INCORRECT_TRANSITION
+
+
+@with_simulator
+def test_spawn_codes(ros: RosClient) -> None:
+    codes = SpawnEntity.Response
+
+    def spawn(**fields) -> SpawnEntity.Response:
+        return ros.call(SpawnEntity, "spawn_entity", **fields)
+
+    good = spawn(name="wall", resource_string=BRICK)
+    assert (good.result.result, good.entity_name) == (Result.RESULT_OK, "wall")
+    apart = PoseStamped(pose=Pose(position=Point(x=0.5)))
+    taken = spawn(name="wall", resource_string=BRICK, initial_pose=apart)
+    assert taken.result.result == codes.NAME_NOT_UNIQUE
+    renamed = spawn(name="wall", allow_renaming=True, resource_string=BRICK, initial_pose=apart)
+    assert renamed.result.result == Result.RESULT_OK
+    assert renamed.entity_name not in ("wall", "")
+    assert spawn(name="a b", resource_string=BRICK).result.result == codes.NAME_INVALID
+    assert spawn(name="brick_3", resource_string=BRICK).result.result == codes.NAME_INVALID
+    assert spawn(name="x").result.result == codes.NO_RESOURCE
+    for junk in ("nonsense", "2x4 (0,0,0", "{", "2x4 (0,0,0)\n2x4 (0,0,0)\n"):
+        assert spawn(name="x", resource_string=junk).result.result == codes.RESOURCE_PARSE_ERROR
+    nowhere = spawn(name="x", uri="/no/such/file.json")
+    assert nowhere.result.result == codes.RESOURCE_PARSE_ERROR
+    assert "/no/such/file.json" in nowhere.result.error_message
+    bad = PoseStamped(pose=Pose(position=Point(x=math.nan)))
+    assert spawn(name="x", resource_string=BRICK, initial_pose=bad).result.result == (
+        codes.INVALID_POSE
+    )
+    other = PoseStamped(pose=Pose(position=Point(x=1.0)))
+    other.header.frame_id = "map"
+    assert spawn(name="x", resource_string=BRICK, initial_pose=other).result.result == (
+        codes.INVALID_POSE
+    )
+    # In the same place as the first one: nothing is added.
+    count = len(ros.call(GetEntities, "get_entities").entities)
+    assert spawn(name="x", resource_string=BRICK).result.result == codes.INVALID_POSE
+    assert len(ros.call(GetEntities, "get_entities").entities) == count
+    namespaced = spawn(name="x", resource_string=BRICK, entity_namespace="ns")
+    assert namespaced.result.result == codes.NAMESPACE_INVALID
+
+
+@with_simulator
+def test_entities_filters_info_bounds_and_delete(ros: RosClient) -> None:
+    def names(**fields) -> list[str]:
+        response = ros.call(GetEntities, "get_entities", filters=EntityFilters(**fields))
+        assert response.result.result == Result.RESULT_OK, response.result.error_message
+        return list(response.entities)
+
+    far = PoseStamped(pose=Pose(position=Point(x=2.0, z=0.0)))
+    ros.call(SpawnEntity, "spawn_entity", name="near", uri=str(TOWER))
+    ros.call(SpawnEntity, "spawn_entity", name="far", uri=str(GUITAR), initial_pose=far)
+    assert {"near", "far"} <= set(names())
+    assert names(filter="^near$") == ["near"]
+    assert sorted(names(tags=TagsFilter(tags=["spawned"]))) == ["far", "near"]
+    assert len(names(tags=TagsFilter(tags=["brick"]))) == 5 + 29
+    static = EntityCategory(category=EntityCategory.CATEGORY_STATIC_OBJECT)
+    assert "far" in names(categories=[static])
+    box = Bounds(type=Bounds.TYPE_BOX, points=[_v(-0.5, -0.5, -1), _v(0.5, 0.5, 1)])
+    assert "near" in names(bounds=box) and "far" not in names(bounds=box)
+    wrong = ros.call(GetEntities, "get_entities", filters=EntityFilters(filter="("))
+    assert wrong.result.result == Result.RESULT_OPERATION_FAILED
+
+    bounds = ros.call(GetEntityBounds, "get_entity_bounds", entity="near").bounds
+    low, high = bounds.points
+    # A 20 x 20 base plate of 8 mm pitch.
+    assert high.x - low.x == pytest.approx(0.16, abs=1e-6)
+    info = ros.call(GetEntityInfo, "get_entity_info", entity="near").info
+    assert "structure" in info.tags
+
+    states = ros.call(
+        GetEntitiesStates, "get_entities_states", filters=EntityFilters(filter="^far$")
+    )
+    assert states.states[0].pose.position.x == pytest.approx(2.0, abs=1e-6)
+
+    assert ros.call(DeleteEntity, "delete_entity", entity="far").result.result == Result.RESULT_OK
+    assert "far" not in names()
+    gone = ros.call(DeleteEntity, "delete_entity", entity="far").result
+    assert gone.result == Result.RESULT_NOT_FOUND
+    unknown = ros.call(GetEntityState, "get_entity_state", entity="brick_99999").result
+    assert unknown.result == Result.RESULT_NOT_FOUND
+
+
+def _v(x: float, y: float, z: float):
+    from geometry_msgs.msg import Vector3
+
+    return Vector3(x=float(x), y=float(y), z=float(z))
+
+
+@with_simulator
+def test_set_entity_state_moves_the_whole_component(ros: RosClient) -> None:
+    ros.call(SpawnEntity, "spawn_entity", name="tower", uri=str(TOWER))
+    state = ros.call(GetEntityState, "get_entity_state", entity="tower").state
+    state.pose.position.x += 0.25
+    moved = ros.call(SetEntityState, "set_entity_state", entity="tower", state=state)
+    assert moved.result.result == Result.RESULT_OK, moved.result.error_message
+    topology = latest_topology(ros)
+    (component,) = topology.components
+    assert component.root_pose.position.x == pytest.approx(0.25, abs=1e-6)
+    state.pose.position.y = math.inf
+    refused = ros.call(SetEntityState, "set_entity_state", entity="tower", state=state)
+    assert refused.result.result == SetEntityState.Response.INVALID_POSE
+
+
+@with_simulator
+def test_reset_scopes(ros: RosClient) -> None:
+    def entities() -> list[str]:
+        return [n for n in ros.call(GetEntities, "get_entities").entities if "brick_" not in n]
+
+    ros.call(SpawnEntity, "spawn_entity", name="tower", uri=str(TOWER))
+    ids = {p.id for p in latest_topology(ros).parts}
+    state = ros.call(GetEntityState, "get_entity_state", entity="tower").state
+    moved = ros.call(GetEntityState, "get_entity_state", entity="tower").state
+    moved.pose.position.z += 0.3
+    ros.call(SetEntityState, "set_entity_state", entity="tower", state=moved)
+    step(ros, 3)
+    ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_STATE)
+    again = ros.call(GetEntityState, "get_entity_state", entity="tower").state
+    assert again.pose == state.pose
+    assert again.header.stamp != state.header.stamp, "time goes on over a reset of the state"
+    assert {p.id for p in latest_topology(ros).parts} == ids, "ids are kept"
+    ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_TIME)
+    stamp = ros.call(GetEntityState, "get_entity_state", entity="tower").state.header.stamp
+    assert (stamp.sec, stamp.nanosec) == (0, 0)
+    assert entities() == ["tower"]
+    ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_SPAWNED)
+    assert entities() == []
+
+
+@with_simulator
+def test_a_hundred_resets_in_a_row(ros: RosClient) -> None:
+    ros.call(SpawnEntity, "spawn_entity", name="tower", uri=str(TOWER))
+    for _ in range(100):
+        response = ros.call(
+            ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_STATE
+        )
+        assert response.result.result == Result.RESULT_OK
+    step(ros, 2)
+
+
+@with_simulator
+def test_simulate_steps_gives_feedback_and_can_be_cancelled(ros: RosClient) -> None:
+    client = ros.action(SimulateSteps, "simulate_steps")
+    feedback: list = []
+    handle = ros.goal(client, SimulateSteps.Goal(steps=20), feedback)
+    result = ros.result(handle)
+    assert result.result.result.result == Result.RESULT_OK
+    ros.wait_for(lambda: feedback and feedback[-1].remaining_steps == 0, "the last feedback")
+    assert [f.completed_steps for f in feedback][-1] == 20
+
+    handle = ros.goal(client, SimulateSteps.Goal(steps=10**9))
+    ros.spin_for(0.3)
+    cancelled = handle.cancel_goal_async()
+    ros.wait_for(cancelled.done, "the cancel to be answered")
+    result = ros.result(handle).result.result
+    assert result.result == Result.RESULT_OPERATION_FAILED
+    assert "of 1000000000 steps" in result.error_message
+
+    set_state(ros, SimulationState.STATE_PLAYING)
+    result = ros.result(ros.goal(client, SimulateSteps.Goal(steps=3))).result.result
+    assert result.result == Result.RESULT_OPERATION_FAILED
+    set_state(ros, SimulationState.STATE_PAUSED)
+
+
+@with_simulator
+def test_events_connect_and_disconnect(ros: RosClient) -> None:
+    events = ros.collect(msg.ConnectionEvent, "bricksim/connection_events", EVENTS)
+    spawned = spawn_text(ros, TOWER.read_text())
+    ros.wait_for(lambda: len(events) >= 4, "events of the spawned connections")
+    assert {e.cause for e in events} == {msg.ConnectionEvent.SPAWNED}
+    broken = ros.call(
+        srv.Disconnect, "bricksim/disconnect", connection_ids=[spawned.connection_ids[-1]]
+    )
+    assert broken.success, broken.message
+    assert len(broken.component_ids) == 2
+    last = next(c for c in (e.connection for e in events) if c.id == spawned.connection_ids[-1])
+    again = ros.call(
+        srv.Connect,
+        "bricksim/connect",
+        stud_part=last.stud_part,
+        hole_part=last.hole_part,
+        offset=last.offset,
+        yaw=int(last.yaw),
+    )
+    assert again.success, again.message
+    step(ros, 2)
+    ros.wait_for(lambda: len(events) >= 6, "events of both services")
+    assert [e.sequence for e in events] == list(
+        range(events[0].sequence, events[0].sequence + len(events))
+    )
+    assert [e.kind for e in events[-2:]] == ["broken", "assembled"]
+    assert {e.cause for e in events[-2:]} == {msg.ConnectionEvent.COMMAND}
+    topology = latest_topology(ros)
+    assert topology.next_event == events[-1].sequence + 1
+
+
+@with_simulator
+def test_pressing_connects_with_an_event(ros: RosClient) -> None:
+    events = ros.collect(msg.ConnectionEvent, "bricksim/connection_events", EVENTS)
+    lower = spawn_text(ros, "4x4 (0,0,0)\n", fixed=True)
+    # The upper brick comes to rest on the studs, 1.7 mm above the seat, before it is pressed.
+    upper = _loose_brick(ros, 0.0096 + 0.0017 + 0.0001)
+    step(ros, 10)
+    wrench = WrenchStamped()
+    wrench.header.frame_id = f"brick_{upper}"
+    wrench.wrench.force.z = -3.0
+    publisher = ros.node.create_publisher(WrenchStamped, "bricksim/apply_wrench", 10)
+    ros.wait_for(publisher.get_subscription_count, "the simulator to take wrenches")
+    pressed: list = []
+    for _ in range(240):
+        publisher.publish(wrench)
+        ros.spin_for(0.02)
+        step(ros, 1)
+        pressed = [e for e in events if e.cause == msg.ConnectionEvent.PRESSED]
+        if pressed:
+            break
+    assert pressed, "pressed with 3 N and still not connected"
+    assert pressed[0].connection.hole_part == upper
+    assert pressed[0].connection.stud_part in lower.part_ids
+    assert pressed[0].force >= 1.0
+
+
+def _loose_brick(ros: RosClient, z: float) -> int:
+    text = (
+        '{"schema": "bricksim/lego_topology@2", "parts": [{"id": 0, "type": "brick",'
+        ' "payload": {"L": 4, "W": 2, "H": 3, "color": [200, 0, 0]}}], "connections": [],'
+        f' "pose_hints": [{{"part": 0, "pos": [0.016, 0.016, {z}], "rot": [1, 0, 0, 0]}}]}}'
+    )
+    return spawn_text(ros, text).part_ids[0]
+
+
+@with_simulator
+def test_utilization_matches_analyze(ros: RosClient) -> None:
+    received = ros.collect(msg.ConnectionUtilizationArray, "bricksim/connection_utilization", 10)
+    spawned = spawn_text(ros, GUITAR.read_text())
+    step(ros, 60)
+    ros.wait_for(lambda: received and len(received[-1].connection_ids), "utilizations")
+    ros.spin_for(0.3)
+    live = dict(zip(received[-1].connection_ids, received[-1].utilization, strict=True))
+    answer = ros.call(srv.AnalyzeStability, "bricksim/analyze_stability")
+    assert answer.success, answer.message
+    assert answer.verdict == srv.AnalyzeStability.Response.STABLE
+    service = dict(zip(answer.connection_ids, answer.utilization, strict=True))
+    offline = analyze(read_structure(GUITAR))
+    assert set(live) == set(service) == set(spawned.connection_ids)
+    assert answer.max_utilization == pytest.approx(offline.max_utilization, rel=1e-3)
+    for connection_id, value in service.items():
+        assert live[connection_id] == pytest.approx(value, abs=2e-3)
+
+
+@with_simulator
+def test_parameters_are_described_take_effect_and_are_checked(ros: RosClient) -> None:
+    def set_parameter(name: str, value: ParameterValue):
+        return ros.call(
+            SetParameters,
+            "simulator/set_parameters",
+            parameters=[Parameter(name=name, value=value)],
+        ).results[0]
+
+    def number(value: float) -> ParameterValue:
+        return ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=value)
+
+    names = ros.call(ListParameters, "simulator/list_parameters").result.names
+    ours = [n for n in names if not n.startswith(("qos_overrides", "use_sim_time", "start_type"))]
+    for item in ros.call(
+        DescribeParameters, "simulator/describe_parameters", names=ours
+    ).descriptors:
+        assert item.description, item.name
+    assert not set_parameter("assembly.force", number(-1.0)).successful
+    assert not set_parameter("assembly.force", number(math.nan)).successful
+    assert not set_parameter(
+        "engine", ParameterValue(type=ParameterType.PARAMETER_STRING, string_value="other")
+    ).successful
+    refused = set_parameter(
+        "assembly.force", ParameterValue(type=ParameterType.PARAMETER_STRING, string_value="much")
+    )
+    assert not refused.successful and refused.reason
+    # With a threshold that the press does not reach nothing connects.
+    assert set_parameter("assembly.force", number(50.0)).successful
+    try:
+        events = ros.collect(msg.ConnectionEvent, "bricksim/connection_events", EVENTS)
+        spawn_text(ros, "4x4 (0,0,0)\n", fixed=True)
+        upper = _loose_brick(ros, 0.0096 + 0.0017 + 0.0001)
+        step(ros, 10)
+        publisher = ros.node.create_publisher(WrenchStamped, "bricksim/apply_wrench", 10)
+        ros.wait_for(publisher.get_subscription_count, "the simulator to take wrenches")
+        wrench = WrenchStamped()
+        wrench.header.frame_id = f"brick_{upper}"
+        wrench.wrench.force.z = -3.0
+        for _ in range(40):
+            publisher.publish(wrench)
+            ros.spin_for(0.02)
+            step(ros, 1)
+        assert not [e for e in events if e.cause == msg.ConnectionEvent.PRESSED]
+    finally:
+        assert set_parameter("assembly.force", number(1.0)).successful
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "fields"),
+    [
+        (srv.SpawnStructure, "spawn_structure", {}),
+        (srv.SpawnStructure, "spawn_structure", {"text": "x" * 1_000_000}),
+        (srv.SpawnStructure, "spawn_structure", {"text": BRICK, "uri": "/x"}),
+        (srv.SpawnStructure, "spawn_structure", {"text": BRICK, "format": "no such format"}),
+        (
+            srv.SpawnStructure,
+            "spawn_structure",
+            {"text": BRICK, "pose": PoseStamped(pose=Pose(position=Point(x=math.nan)))},
+        ),
+        (
+            srv.SpawnStructure,
+            "spawn_structure",
+            {"text": BRICK, "pose": PoseStamped(pose=Pose(orientation=Quaternion(w=3.0)))},
+        ),
+        (srv.Connect, "connect", {"stud_part": 99, "hole_part": 98}),
+        (srv.Disconnect, "disconnect", {"connection_ids": [-5]}),
+        (srv.HoldFixed, "hold_fixed", {"part_ids": [123456], "fixed": True}),
+        (srv.ExportTopology, "export_topology", {"component_ids": [77]}),
+        (srv.ExportTopology, "export_topology", {"format": "no such format"}),
+        (srv.ExportTopology, "export_topology", {"path": "/no/such/folder/x.json"}),
+        (srv.AnalyzeStability, "analyze_stability", {"text": "{"}),
+        (srv.AnalyzeStability, "analyze_stability", {"load_part_ids": [1]}),
+        (
+            srv.AnalyzeStability,
+            "analyze_stability",
+            {"load_part_ids": [5555], "load_wrenches": [0.0] * 6},
+        ),
+    ],
+)
+@with_simulator
+def test_bad_requests_are_answered_and_the_node_goes_on(ros, kind, name, fields) -> None:
+    before = ros.call(GetEntities, "get_entities").entities
+    response = ros.call(kind, f"bricksim/{name}", **fields)
+    assert not response.success
+    assert response.message
+    assert ros.call(GetEntities, "get_entities").entities == before
+    step(ros, 1)
+
+
+@with_simulator
+def test_export_is_what_a_reader_takes(ros: RosClient, tmp_path: Path) -> None:
+    spawn_text(ros, TOWER.read_text())
+    path = tmp_path / "out.json"
+    response = ros.call(srv.ExportTopology, "bricksim/export_topology", path=str(path))
+    assert response.success, response.message
+    exported = read_structure(path)
+    assert len(exported.graph) == 5
+    assert len(exported.graph.connections) == 4
+
+
+@with_simulator
+def test_streams_reach_a_best_effort_subscriber_and_tf_follows(ros: RosClient) -> None:
+    states = ros.collect(
+        msg.BrickStateArray,
+        "bricksim/brick_states",
+        QoSProfile(depth=50, reliability=QoSReliabilityPolicy.BEST_EFFORT),
+    )
+    tf = ros.collect(TFMessage, "/tf")
+    spawn_text(ros, TOWER.read_text())
+    ros.spin_for(1.0)
+    for _ in range(20):
+        step(ros, 2)
+        ros.spin_for(0.02)
+    ros.wait_for(lambda: states and tf, "states and transforms")
+    last = states[-1]
+    count = len(last.part_ids)
+    assert count == 5
+    assert len(last.positions) == len(last.linear_velocities) == 3 * count
+    assert len(last.orientations) == 4 * count
+    frames = {t.child_frame_id for m in tf for t in m.transforms}
+    assert frames == {f"brick_{i}" for i in last.part_ids}
+    assert {t.header.frame_id for m in tf for t in m.transforms} == {"world"}
