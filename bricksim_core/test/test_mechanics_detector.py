@@ -11,7 +11,6 @@ from bricksim_core.mechanics import qp
 from bricksim_core.mechanics.detector import (
     BreakageDetector,
     BreakageThresholds,
-    BreaksAtOnce,
     Finding,
 )
 from bricksim_core.mechanics.models import UnknownModelError, get_model, model_names
@@ -131,6 +130,15 @@ def test_loads_that_nothing_balances_are_told():
     assert "cannot be balanced" in finding.message
 
 
+def test_the_noise_of_free_fall_is_no_news():
+    layout, _ = tower()
+    free = np.zeros(len(layout.part_ids), dtype=bool)
+    noise = np.random.default_rng(0).normal(scale=1e-12, size=(len(free), 6))
+    for model in (GRADED, PaperModel()):
+        finding = examine(BreakageDetector(model, PROMPT), layout, free, noise)
+        assert finding.message == "" and finding.broken == ()
+
+
 def test_an_overloaded_connection_that_sound_ones_bypass_does_not_break():
     # A bridge on two piers: the left pier is pulled up. Its joint with the plate is overloaded,
     # but over the bridge and the right pier sound joints hold it to the plate.
@@ -162,7 +170,7 @@ def test_progressive_collapse_ends_in_pieces():
     assert len(graph.component_ids) == 2  # what tipped over left as one piece
 
 
-class Reluctant(BreaksAtOnce):
+class Reluctant:
     """Fails a connection only after it was overloaded three times."""
 
     def __init__(self) -> None:

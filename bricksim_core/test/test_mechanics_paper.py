@@ -6,7 +6,9 @@ a dense interior point method (StableLego's cases, small cases) or an ADMM metho
 structures).
 """
 
-import clarabel
+import importlib
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -30,6 +32,7 @@ from bricksim_core.parts import BRICK_HEIGHT, BrickShape
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
 
+clarabel: Any = importlib.import_module("clarabel")  # compiled, without type information
 EXACT = QpSettings(method="interior")
 POINT = 0.7  # friction of one contact point [N]
 

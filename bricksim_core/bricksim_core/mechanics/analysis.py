@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.mechanics.geometry import GROUND_TOLERANCE
-from bricksim_core.mechanics.loads import gravity_loads
+from bricksim_core.mechanics.loads import STANDARD_GRAVITY, gravity_loads
 from bricksim_core.mechanics.models import get_model
 from bricksim_core.mechanics.types import (
     ConnectionModel,
@@ -27,9 +27,6 @@ from bricksim_core.parts import PLATE_HEIGHT
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
-
-STANDARD_GRAVITY = 9.81
-"""[m/s^2]"""
 
 _UPRIGHT = 1e-6
 """Greatest sine of the tilt of a component that can stand on the ground by its faces."""
@@ -250,22 +247,31 @@ def analyze(
 
 
 def _gravity_vector(gravity: float | ArrayLike) -> Array:
-    vector = np.asarray(gravity, dtype=float)
-    if vector.ndim == 0:
+    vector = _numbers(gravity)
+    if vector is not None and vector.ndim == 0:
         vector = np.array([0.0, 0.0, -float(vector)])
-    if vector.shape != (3,) or not np.all(np.isfinite(vector)):
+    if vector is None or vector.shape != (3,):
         raise LoadError(f"gravity is {gravity!r}, expected a finite number or three [m/s^2]")
     return vector
 
 
 def _wrench(part_id: int, wrench: ArrayLike) -> Array:
-    vector = np.asarray(wrench, dtype=float)
-    if vector.shape != (6,) or not np.all(np.isfinite(vector)):
+    vector = _numbers(wrench)
+    if vector is None or vector.shape != (6,):
         raise LoadError(
             f"load on part {part_id} is {wrench!r}, expected six finite numbers: force [N] and"
             " torque [N m]"
         )
     return vector
+
+
+def _numbers(value: ArrayLike) -> Array | None:
+    """An array of finite numbers, None if it is something else."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return array if np.all(np.isfinite(array)) else None
 
 
 def _static_loads(

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.selection import select_breaks
 from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
+from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -25,7 +27,8 @@ class BreakageThresholds:
         cooldown: Time after a change of a component in which none of its connections breaks [s]: a
             join leaves the solution a few steps to settle. BrickSim's value.
         imbalance: Part of the loads that no internal force can balance, above which the finding
-            says so [-]. BrickSim's value.
+            says so [-]. BrickSim's value. Loads below the component's weight count as its weight,
+            so that the rounding noise of free fall is no news.
     """
 
     enabled: bool = True
@@ -167,8 +170,9 @@ class BreakageDetector:
             return Finding(solution.utilization, solution=solution, message=message)
 
         message = solution.message
-        if solution.imbalance > self.thresholds.imbalance:
-            excess = f"{solution.imbalance:.0%} of the loads cannot be balanced"
+        imbalance = solution.imbalance * _share_of_weight(layout, loads)
+        if imbalance > self.thresholds.imbalance:
+            excess = f"{imbalance:.0%} of the loads cannot be balanced"
             message = f"{message}; {excess}" if message else excess
         failed = self.criterion.failed(layout, solution, loads, dt)
         overloaded = solution.utilization > self.thresholds.utilization
@@ -225,6 +229,12 @@ class BreakageDetector:
             entry = _Entry(layout, anchored, self.model.system(layout, anchored))
             self._entries[component_id] = entry
         return entry
+
+
+def _share_of_weight(layout: ComponentLayout, loads: Array) -> float:
+    """Norm of the loads over the component's weight (torques per stud pitch), at most 1."""
+    norm = np.hypot(np.linalg.norm(loads[:, :3]), np.linalg.norm(loads[:, 3:]) / STUD_PITCH)
+    return min(float(norm / (STANDARD_GRAVITY * layout.masses.sum())), 1.0)
 
 
 def _same(a: ComponentLayout, b: ComponentLayout) -> bool:

@@ -26,6 +26,9 @@ from bricksim_core.engines.protocol import Contacts
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
+STANDARD_GRAVITY = 9.81
+"""[m/s^2]"""
+
 
 @dataclass(frozen=True, eq=False)
 class PartLoads:

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static analysis in model "paper" (exact solver) against statics."""
+
+import pickle
+
+import numpy as np
+import pytest
+from mechanics_cases import DATA, data_structure, internal_wrenches, text_structure
+
+from bricksim_core.errors import StructureError, UnknownIdError
+from bricksim_core.mechanics import qp
+from bricksim_core.mechanics.analysis import LoadError, analyze
+from bricksim_core.mechanics.models import UnknownModelError
+from bricksim_core.mechanics.paper import PaperModel, PaperParameters
+from bricksim_core.mechanics.qp import QpSettings
+from bricksim_core.mechanics.types import SolveStatus
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import transform
+from bricksim_core.topology.graph import BrickTopologyGraph
+from bricksim_core.topology.structure import Structure
+
+EXACT = PaperModel(PaperParameters(solver=QpSettings(method="interior"), margin=0.0))
+CAPACITY = 12 * 0.7  # of a 2x2 brick [N]
+WEIGHT = BrickShape(2, 2).mass * 9.81
+
+STANDING = sorted(
+    p.stem for p in (DATA / "brickgpt").glob("*.txt") if not p.stem.startswith("test_")
+)
+
+
+def on_plate(text="2x2 (4,4,0)"):
+    return text_structure(text)
+
+
+def pull(force):
+    """A pull on part 1 that leaves ``force`` [N] for its joint."""
+    return {1: [0, 0, force + WEIGHT, 0, 0, 0]}
+
+
+@pytest.mark.parametrize("support", ["auto", "ground"])
+@pytest.mark.parametrize("name", STANDING)
+def test_the_sample_structures_stand(name, support):
+    analysis = analyze(
+        data_structure(f"brickgpt/{name}.txt"), model="paper", support=support, limit=False
+    )
+    assert analysis.stable and analysis.solved and not analysis.marginal
+    assert analysis.reasons == () and 0.0 < analysis.max_utilization < 0.2
+
+
+def test_a_floating_brick_does_not_stand():
+    analysis = analyze(data_structure("brickgpt/test_floating.txt"), model=EXACT)
+    assert not analysis.stable and not analysis.marginal
+    floating = [c for c in analysis.components if not c.supported]
+    assert len(floating) == 1 and floating[0].solution.imbalance == pytest.approx(1.0)
+    assert analysis.reasons == (f"part {floating[0].part_ids[0]}: not supported",)
+    assert analysis.safety_factor == 0.0
+
+
+def test_a_pull_by_hand_gives_utilization_and_safety_factor():
+    for force in (2.0, 7.0):
+        analysis = analyze(on_plate(), loads=pull(force), model=EXACT)
+        assert analysis.stable
+        assert analysis.max_utilization == pytest.approx(force / CAPACITY, abs=1e-5)
+        assert analysis.safety_factor == pytest.approx(CAPACITY / force, rel=1e-6)
+        assert analysis.mechanism == (analysis.worst_connection,) == (0,)
+        assert not analysis.marginal
+        assert analysis.connection_wrenches[0] == pytest.approx([0, 0, force, 0, 0, 0], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("force", "stable", "marginal"),
+    [
+        (7.5, True, False),
+        (7.6, True, True),
+        (8.3, True, True),
+        (8.5, False, True),
+        (9.3, False, False),
+    ],
+)
+def test_close_to_the_limit_it_is_marginal(force, stable, marginal):
+    analysis = analyze(on_plate(), loads=pull(force), model=EXACT, limit=False)
+    assert (analysis.stable, analysis.marginal) == (stable, marginal)
+    assert np.isnan(analysis.safety_factor) and analysis.mechanism == ()
+    if not stable:
+        assert analysis.reasons[0].endswith("times its capacity")
+        assert "connection 0 carries 1." in analysis.reasons[0]
+
+
+def test_gravity_is_a_number_or_a_vector():
+    structure = data_structure("stablelego/external_weight_good.json")
+    options = {"model": EXACT, "limit": False}
+    number = analyze(structure, gravity=9.8, **options).max_utilization
+    vector = analyze(structure, gravity=[0, 0, -9.8], **options).max_utilization
+    assert number == vector == pytest.approx(0.6863, abs=5e-4)
+    assert analyze(structure, gravity=0.0, **options).max_utilization == pytest.approx(
+        0.0, abs=1e-5
+    )
+    half = analyze(structure, gravity=4.9, **options).max_utilization
+    assert half == pytest.approx(number / 2, rel=1e-3)
+
+
+def test_the_pose_in_the_world_matters_only_through_gravity():
+    """A structure on a plate screwed to a wall hangs sideways."""
+    structure = on_plate("4x2 (4,4,0)\n4x2 (7,4,1)")
+    (component,) = structure.graph.component_ids
+    upright = analyze(structure, gravity=[9.81, 0, 0], model=EXACT, limit=False)
+    structure.component_poses[component] = transform([1, 2, 3], [0, np.sqrt(0.5), 0, np.sqrt(0.5)])
+    hanging = analyze(structure, gravity=9.81, model=EXACT, limit=False)  # its x axis points down
+    assert hanging.max_utilization > 0.001
+    assert hanging.utilization == pytest.approx(upright.utilization, abs=1e-9)
+
+
+def test_connection_and_contact_forces_balance_every_part():
+    structure = data_structure("brickgpt/demo_table.txt")
+    analysis = analyze(structure, model=EXACT, support="ground", limit=False)
+    (component,) = analysis.components
+    layout = structure.graph.layout(component.component)
+    total = internal_wrenches(layout, component.solution, component.contacts)
+    weight = layout.masses * 9.81
+    assert total[:, 2] == pytest.approx(weight, abs=1e-5)
+    assert total[:, [0, 1, 3, 4, 5]] == pytest.approx(np.zeros((len(total), 5)), abs=1e-5)
+    ground = component.contacts.part_a < 0
+    assert component.solution.contact_force[ground].sum() == pytest.approx(weight.sum(), abs=1e-4)
+
+
+def test_components_are_judged_one_by_one():
+    graph = BrickTopologyGraph()
+    for _ in range(2):
+        lower, upper = graph.add_part(BrickShape(2, 2)), graph.add_part(BrickShape(2, 2))
+        graph.connect(lower, upper, (0, 0), 0)
+    lone = graph.add_part(BrickShape(4, 2))
+    poses = {c: transform([0.1 * c, 0, 0]) for c in graph.component_ids}
+    structure = Structure(graph, poses, fixed=frozenset({0, 2}))
+    analysis = analyze(structure, loads={3: [0, 0, 10.0, 0, 0, 0]}, model=EXACT)
+    first, second, third = analysis.components
+    assert first.stable and not second.stable and third.stable
+    assert third.part_ids.tolist() == [lone] and third.supported
+    assert not analysis.stable and not analysis.marginal
+    assert analysis.worst_connection == 1 and set(analysis.utilization) == {0, 1}
+    assert second.limit is not None
+    assert analysis.safety_factor == second.limit.factor < 1.0
+    assert set(analysis.statuses.values()) == {SolveStatus.SOLVED}
+
+
+def test_supports():
+    structure = on_plate("4x2 (4,4,0)")
+    loads = {1: [0, 0, 3.0, 0, 0, 0]}
+    assert analyze(structure, loads=loads, model=EXACT, support="fixed").stable
+    # Lying loose, plate and brick weigh less than 3 N: nothing holds them down.
+    lifted = analyze(structure, loads=loads, model=EXACT, support="ground")
+    assert not lifted.stable and "cannot be carried to the ground" in lifted.reasons[0]
+    structure.fixed = frozenset()
+    structure.ground = None
+    assert analyze(structure, model=EXACT).stable
+    assert not analyze(structure, model=EXACT, support="fixed").stable
+    structure.ground = -1.0  # a metre below: it floats
+    assert not analyze(structure, model=EXACT).stable
+
+
+def test_a_tilted_loose_component_is_not_supported():
+    structure = text_structure("4x2 (0,0,0)\n4x2 (0,0,1)", baseplate=None)
+    (component,) = structure.graph.component_ids
+    structure.ground = None
+    assert analyze(structure, model=EXACT).stable
+    structure.component_poses[component] = transform([0, 0, 0], [0.1, 0, 0, 1])
+    analysis = analyze(structure, model=EXACT)
+    assert not analysis.stable and "not supported" in analysis.reasons[0]
+
+
+def test_a_leaning_stack_tips_over_its_edge():
+    """The joint COM of a 4x2 and an 8x2 on it: beyond the lower brick's edge it tips."""
+    small, large = BrickShape(4, 2).mass, BrickShape(8, 2).mass
+    for x in range(8):
+        middle = (small * 2 + large * x) / (small + large)  # [studs] from the lower's left edge
+        structure = text_structure(f"4x2 (4,0,0)\n8x2 ({x},0,1)", baseplate=None)
+        analysis = analyze(structure, model=EXACT, limit=False)
+        balanced = analysis.components[0].solution.imbalance < 1e-4
+        assert balanced == (0.0 <= middle <= 4.0)
+
+
+def test_a_failed_solve_concludes_nothing(monkeypatch):
+    monkeypatch.setattr(qp, "solve_interior", lambda P, q, *_: (np.zeros_like(q), "numerics"))
+    analysis = analyze(on_plate(), model=EXACT)
+    assert not analysis.solved and not analysis.stable and not analysis.marginal
+    assert np.isnan(analysis.max_utilization) and analysis.worst_connection is None
+    assert "no solver found the internal forces" in analysis.reasons[0]
+
+
+def test_an_analysis_can_be_sent_to_another_process():
+    analysis = analyze(on_plate(), loads=pull(2.0), model="paper")
+    again = pickle.loads(pickle.dumps(analysis))
+    assert again.utilization == analysis.utilization and again.stable
+
+
+def test_bad_input_is_refused():
+    structure = on_plate()
+    with pytest.raises(LoadError, match="gravity is 'down', expected"):
+        analyze(structure, gravity="down", model=EXACT)
+    for gravity in (np.nan, [0, 0], [0, 0, np.inf]):
+        with pytest.raises(LoadError, match="gravity is"):
+            analyze(structure, gravity=gravity, model=EXACT)
+    for wrench in ([0, 0, 1], [0, 0, 1, 0, 0, np.nan], "up"):
+        with pytest.raises(LoadError, match="load on part 1 is"):
+            analyze(structure, loads={1: wrench}, model=EXACT)
+    with pytest.raises(UnknownIdError, match="7"):
+        analyze(structure, loads={7: [0] * 6}, model=EXACT)
+    with pytest.raises(UnknownModelError):
+        analyze(structure, model="papre")
+    with pytest.raises(StructureError, match="holds no part"):
+        analyze(Structure(BrickTopologyGraph(), {}), model=EXACT)
