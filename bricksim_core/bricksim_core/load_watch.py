@@ -16,7 +16,7 @@ from bricksim_core.mechanics.loads import ImpulseTable, part_loads
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array
-from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 
 @dataclass(eq=False)
@@ -41,7 +41,7 @@ class _Watched:
     total: Array
     utilization: Array
     steps: int = 0
-    still: tuple[tuple[Array, ...], Array] | None = None
+    still: tuple[tuple[IntArray, Array, Array], Array] | None = None
     examined: Array | None = None
     age: float = 0.0
 
@@ -161,7 +161,7 @@ class LoadWatch:
                 notes.append(SolverNote(component, status.value, finding.message))
         return findings, tuple(notes)
 
-    def utilization(self) -> tuple[Array, Array]:
+    def utilization(self) -> tuple[IntArray, Array]:
         """(C,) connection ids, sorted, and (C,) their utilizations in the last frame."""
         watched = self._watched.values()
         ids = np.concatenate(

@@ -7,11 +7,14 @@ engine's test module calls them with its factory and its own tolerances.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
+
 from bricksim_core.dynamics import in_world, kinetic_energy, mass_properties, momentum
 from bricksim_core.engines import NO_PART, BodySpec, Engine
 from bricksim_core.events import Cause, EventKind, StepResult
@@ -27,7 +30,6 @@ from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology import BrickTopologyGraph, Structure
 from bricksim_core.topology.layout import ComponentLayout
-from scipy.spatial.transform import Rotation
 
 GRAVITY = 9.81
 
@@ -86,7 +88,7 @@ def tower(count: int, shape: BrickShape = BrickShape(4, 2)) -> Structure:
     """Bricks straight on top of each other, frame at the least corner of the lowest."""
     graph = BrickTopologyGraph()
     ids = [graph.add_part(shape) for _ in range(count)]
-    for below, above in zip(ids, ids[1:], strict=False):
+    for below, above in itertools.pairwise(ids):
         graph.connect(below, above, (0, 0), 0)
     lowest = graph.grid_pose(ids[0]).z
     return Structure(graph, {graph.component_of(ids[0]): at(0.0, 0.0, -lowest * PLATE_HEIGHT)})
@@ -233,9 +235,7 @@ def check_wrench_acts_once(make: EngineFactory, relative: float = 1e-6) -> None:
     first = engine.step().twist[0]
     dt = engine.timestep
     np.testing.assert_allclose(first[:3], wrench[:3] / mass.mass * dt, rtol=relative)
-    np.testing.assert_allclose(
-        first[3:], np.linalg.solve(mass.inertia, wrench[3:]) * dt, rtol=1e-3
-    )
+    np.testing.assert_allclose(first[3:], np.linalg.solve(mass.inertia, wrench[3:]) * dt, rtol=1e-3)
     second = engine.step().twist[0]
     np.testing.assert_allclose(second[:3], first[:3], rtol=relative)
 
@@ -262,7 +262,9 @@ def check_snapshot_repeats(make: EngineFactory) -> None:
     """From a snapshot the same future follows bit by bit, also over a change of topology."""
     engine = make()
     layouts = [brick_layout(BrickShape(4, 2), i) for i in range(3)]
-    engine.update([], [body(i, la, at(0.01 * i, 0.005 * i, 0.02 * i)) for i, la in enumerate(layouts)])
+    engine.update(
+        [], [body(i, la, at(0.01 * i, 0.005 * i, 0.02 * i)) for i, la in enumerate(layouts)]
+    )
     for _ in range(20):
         engine.step()
     snapshot = engine.snapshot()
@@ -353,7 +355,9 @@ def press(
         torque = np.cross(point - com[:3], push)
         simulator.apply_wrench(part_id, np.concatenate([push, torque]))
         result = simulator.step()
-        if any(e.kind is EventKind.ASSEMBLED and e.cause is not Cause.SPAWNED for e in result.events):
+        if any(
+            e.kind is EventKind.ASSEMBLED and e.cause is not Cause.SPAWNED for e in result.events
+        ):
             break
     return result
 
@@ -411,7 +415,7 @@ def check_does_not_connect(
 
 
 def check_pull_off(make: EngineFactory, shape: BrickShape, capacity: float) -> None:
-    """In model "paper" a brick comes off a held plate at its capacity (reference 4.3), not before."""
+    """In model "paper" a brick comes off a held plate at its capacity, not before."""
     for share, breaks in ((0.97, False), (1.03, True)):
         simulator = make_simulator(make, model="paper", ground=None)
         graph = BrickTopologyGraph()

@@ -17,6 +17,7 @@ from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import brick_boxes
 from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
 from bricksim_core.spatial import Array, inverse, quaternion_of
+from bricksim_core.topology.layout import IntArray
 
 GEOM_SHAPES = ("body", "studs")
 """Suffixes of geom names by contact shape id: geom ``brick_<id>_<suffix>``."""
@@ -44,8 +45,8 @@ class Body:
     mass: MassProperties
     component_T_body: Array
     moments: Array
-    geom_parts: Array
-    geom_shapes: Array
+    geom_parts: IntArray
+    geom_shapes: IntArray
 
 
 def make_body(spec: BodySpec) -> Body:

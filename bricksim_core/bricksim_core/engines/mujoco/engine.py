@@ -67,6 +67,10 @@ _MAX_SPEED = 1e3
 """Speed [m/s, rad/s x 1 m] above which a state counts as unstable; a dropped brick does 10."""
 _OPEN = -1.0
 """Contact margin [m] of a seated pair: it would touch only when this deep."""
+_NUDGE = 1e-30
+"""Force [N] that wakes a sleeping body and does nothing else."""
+_NEARLY_ASLEEP = -2
+"""MuJoCo's count (`tree_asleep`) of a body that falls asleep after one more quiet step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +87,8 @@ class _Index:
         fixed_pose: (K, 4, 4) poses of the fixed ones, identity elsewhere.
         row_of: Row by component id.
         component_of: Component id by part id.
+        part_ids: (N,) sorted part ids.
+        part_free: (N,) which of the free components has each, -1: a fixed one.
         geoms: What each geom stands for.
         boxes: Colliders of all bricks in their component frames.
         box_row: (B,) component row of each.
@@ -99,11 +105,20 @@ class _Index:
     fixed_pose: Array
     row_of: dict[int, int]
     component_of: dict[int, int]
+    part_ids: IntArray
+    part_free: NDArray[np.intp]
     geoms: GeomTable
     boxes: Boxes
     box_row: NDArray[np.intp]
     seated: dict[tuple[int, int], int]
     robots: dict[str, RobotIndex]
+
+    def free_of(self, part_ids: IntArray) -> NDArray[np.intp]:
+        """(M,) which of the free components has each of some parts, -1: a fixed one."""
+        if not len(self.part_ids):
+            return np.full(len(part_ids), -1)
+        place = np.searchsorted(self.part_ids, part_ids)
+        return self.part_free[np.minimum(place, len(self.part_ids) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +134,7 @@ class _Snapshot:
     poses: Array
     twists: Array
     wrenches: dict[int, Array]
+    wake: frozenset[int]
     asleep: NDArray[np.bool_]
     resting: Contacts
 
@@ -154,6 +170,7 @@ class MujocoEngine:
         self._drives: dict[str, DriveState] = {}
         self._seated: frozenset[tuple[int, int]] = frozenset()
         self._wrenches: dict[int, Array] = {}
+        self._wake: set[int] = set()
         self._spec: mujoco.MjSpec | None = self._empty_spec()
         self._model = self._compile(self._spec)
         self._data = mujoco.MjData(self._model)
@@ -222,9 +239,9 @@ class MujocoEngine:
         parts = {int(p) for b in bodies.values() for p in b.spec.layout.part_ids}
         pairs = frozenset(pair for pair in pairs if pair[0] in parts and pair[1] in parts)
         opened = pairs - self._index.seated.keys()
-        if not gone and not new and not opened:
-            self._seated = pairs
-            self._apply_seated()
+        if not opened and gone == new.keys() and all(map(self._only_moves, added)):
+            self._change_seated(pairs)
+            self._move(new)
             return
         before = (self._bodies, self._seated)
         self._bodies, self._seated = bodies, pairs
@@ -235,6 +252,28 @@ class MujocoEngine:
             self._bodies, self._seated = before
             self._spec = None
             raise
+
+    def _only_moves(self, spec: BodySpec) -> bool:
+        """Whether a new body is the old one at another place, so that no model is compiled."""
+        old = self._bodies[spec.component].spec
+        return spec.layout is old.layout and not spec.fixed and not old.fixed
+
+    def _move(self, new: Mapping[int, Body]) -> None:
+        self._bodies |= new
+        for component, body in new.items():
+            i = int(np.searchsorted(self._index.free, self._index.row_of[component]))
+            self._place(i, body)
+            self._data.qacc_warmstart[self._index.dof[i]] = 0.0
+        self._wake |= new.keys() | self._neighbours(new)
+        self._poses, self._twists = self._read_state()
+
+    def _neighbours(self, components: Collection[int]) -> set[int]:
+        """Components that sleep in touch with some."""
+        index, resting = self._index, self._resting
+        parts = [p for p, c in index.component_of.items() if c in components]
+        rows = np.isin(resting.part_a, parts) | np.isin(resting.part_b, parts)
+        touched = np.concatenate([resting.part_a[rows], resting.part_b[rows]])
+        return {index.component_of[p] for p in touched.tolist() if p != NO_PART}
 
     def _check_update(
         self, removed: Sequence[int], gone: set[int], added: Sequence[BodySpec]
@@ -279,6 +318,7 @@ class MujocoEngine:
         data.time = old_data.time
         self._carry_over(old_data, old_index, new)
         self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
+        self._wake &= self._bodies.keys()
         self._poses, self._twists = self._read_state()
         self._asleep = np.zeros(len(self._index.free), dtype=np.bool_)
         self._resting = take_contacts(self._resting, np.zeros(len(self._resting), dtype=np.bool_))
@@ -297,19 +337,27 @@ class MujocoEngine:
                 kept_new.append(i)
                 kept_old.append(old_row[component])
                 continue
-            pose = body.spec.world_T_component @ body.component_T_body
-            data.qpos[index.qpos[i, :3]] = pose[:3, 3]
-            data.qpos[index.qpos[i, 3:]] = wxyz(pose)
-            data.qvel[index.dof[i, :3]] = body.spec.twist[:3]
-            data.qvel[index.dof[i, 3:]] = body.spec.twist[3:] @ pose[:3, :3]
+            self._place(i, body)
         data.qpos[index.qpos[kept_new]] = old_data.qpos[old_index.qpos[kept_old]]
         data.qvel[index.dof[kept_new]] = old_data.qvel[old_index.dof[kept_old]]
         data.qacc_warmstart[index.dof[kept_new]] = old_data.qacc_warmstart[old_index.dof[kept_old]]
+        # What slept goes through one step awake, to see whether its support is still there.
+        slept = self._asleep[kept_old]
+        data.tree_asleep[index.tree[kept_new][slept]] = _NEARLY_ASLEEP
         for name, old in old_index.robots.items():
             now = index.robots[name]
             data.qpos[now.qpos] = old_data.qpos[old.qpos]
             data.qvel[now.dof] = old_data.qvel[old.dof]
             data.qacc_warmstart[now.dof] = old_data.qacc_warmstart[old.dof]
+
+    def _place(self, i: int, body: Body) -> None:
+        """Writes the state of a free body, the i-th of these, as its specification gives it."""
+        index, data, spec = self._index, self._data, body.spec
+        pose = spec.world_T_component @ body.component_T_body
+        data.qpos[index.qpos[i, :3]] = pose[:3, 3]
+        data.qpos[index.qpos[i, 3:]] = wxyz(pose)
+        data.qvel[index.dof[i, :3]] = spec.twist[:3]
+        data.qvel[index.dof[i, 3:]] = spec.twist[3:] @ pose[:3, :3]
 
     # -- stepping ---------------------------------------------------------------------------
 
@@ -329,9 +377,9 @@ class MujocoEngine:
         self._load_wrenches()
         drives = self._load_drives()
         mujoco.mj_step(model, data)
-        if self._wrenches:
+        if self._wrenches or self._wake:
             data.xfrc_applied[:] = 0.0
-            self._wrenches = {}
+            self._wrenches, self._wake = {}, set()
         speed = np.abs(data.qvel).max(initial=0.0)
         if not (speed < _MAX_SPEED and np.all(np.isfinite(data.qpos))):
             culprits = self._unstable()
@@ -369,6 +417,9 @@ class MujocoEngine:
             row = self._data.body(f"component_{component}").xfrc_applied
             row[:3] += wrench[:3]
             row[3:] += wrench[3:] + np.cross(arm, wrench[:3])
+        for component in self._wake:
+            if not self._bodies[component].spec.fixed:
+                self._data.body(f"component_{component}").xfrc_applied[2] += _NUDGE
 
     def _load_drives(self) -> list[tuple[RobotIndex, StepDrives]]:
         steps = []
@@ -430,18 +481,22 @@ class MujocoEngine:
         index, data = self._index, self._data
         contacts = read_contacts(data, index.geoms, self._timestep)
         asleep = data.tree_asleep[index.tree] >= 0
-        result = join_contacts(contacts, self._resting) if len(self._resting) else contacts
-        if not np.array_equal(asleep, self._asleep):
-            self._asleep = asleep
-            awake = set(index.ids[index.free[~asleep]].tolist())
-            moving = [part for part, c in index.component_of.items() if c in awake]
-            still = ~np.isin(result.part_a, moving) & ~np.isin(result.part_b, moving)
-            asleep_any = np.isin(
-                np.stack([result.part_a, result.part_b]),
-                [p for p, c in index.component_of.items() if not self._bodies[c].spec.fixed],
-            ).any(axis=0)
-            self._resting = take_contacts(result, still & asleep_any)
-        return result
+        if np.array_equal(asleep, self._asleep):
+            return join_contacts(contacts, self._resting) if len(self._resting) else contacts
+        self._asleep = asleep
+        # One more entry for what never sleeps but does not move: fixed bodies, no brick.
+        still = np.append(asleep, True)
+        kept = take_contacts(self._resting, self._all_still(self._resting, still))
+        new = take_contacts(contacts, self._all_still(contacts, still))
+        self._resting = join_contacts(kept, new)
+        return join_contacts(contacts, kept)
+
+    def _all_still(self, contacts: Contacts, still: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Contacts of sleeping bodies with sleeping or fixed ones or with what is no brick."""
+        index = self._index
+        a = np.where(contacts.part_a == NO_PART, -1, index.free_of(contacts.part_a))
+        b = index.free_of(contacts.part_b)
+        return still[a] & still[b] & ((a >= 0) | (b >= 0))
 
     # -- snapshots --------------------------------------------------------------------------
 
@@ -459,6 +514,7 @@ class MujocoEngine:
             poses=self._poses,
             twists=self._twists,
             wrenches=dict(self._wrenches),
+            wake=frozenset(self._wake),
             asleep=self._asleep,
             resting=self._resting,
         )
@@ -477,6 +533,7 @@ class MujocoEngine:
         self._index = snapshot.index
         self._poses, self._twists = snapshot.poses, snapshot.twists
         self._wrenches = dict(snapshot.wrenches)
+        self._wake = set(snapshot.wake)
         self._asleep, self._resting = snapshot.asleep, snapshot.resting
         self._spec = None
 
@@ -656,9 +713,14 @@ class MujocoEngine:
                 gap=0.0,
             )
 
-    def _apply_seated(self) -> None:
-        for pair, row in self._index.seated.items():
-            self._model.pair_margin[row] = _OPEN if pair in self._seated else 0.0
+    def _change_seated(self, pairs: frozenset[tuple[int, int]]) -> None:
+        """Lets pairs touch that the compiled model knows as seated."""
+        for pair in self._seated - pairs:
+            self._model.pair_margin[self._index.seated[pair]] = 0.0
+            self._wake |= {self._index.component_of[part] for part in pair}
+        for pair in pairs - self._seated:
+            self._model.pair_margin[self._index.seated[pair]] = _OPEN
+        self._seated = pairs
 
     def _make_index(self) -> _Index:
         model = self._model
@@ -672,7 +734,13 @@ class MujocoEngine:
         for i, c in enumerate(ids):
             if self._bodies[c].spec.fixed:
                 fixed_pose[i] = self._bodies[c].spec.world_T_component
-        local = [brick_boxes(self._bodies[c].spec.layout) for c in ids]
+        layouts = [self._bodies[c].spec.layout for c in ids]
+        local = [brick_boxes(layout) for layout in layouts]
+        part_ids = np.concatenate([np.zeros(0, dtype=np.int64), *(la.part_ids for la in layouts)])
+        part_free = np.full(len(ids), -1)
+        part_free[free] = np.arange(len(free))
+        part_free = np.repeat(part_free, [len(la.part_ids) for la in layouts])
+        order = np.argsort(part_ids)
         return _Index(
             ids=np.array(ids, dtype=np.int64),
             free=np.array(free, dtype=np.intp),
@@ -684,7 +752,13 @@ class MujocoEngine:
             ).reshape(-1, 4, 4),
             fixed_pose=fixed_pose,
             row_of=rows,
-            component_of={int(p): c for c in ids for p in self._bodies[c].spec.layout.part_ids},
+            component_of={
+                p: c
+                for c, layout in zip(ids, layouts, strict=True)
+                for p in layout.part_ids.tolist()
+            },
+            part_ids=part_ids[order],
+            part_free=part_free[order],
             geoms=self._geom_table(elements, ids),
             boxes=concatenate(local),
             box_row=np.repeat(np.arange(len(ids)), [len(b.part_ids) for b in local]),

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MuJoCo engine: physics shared by all engines and what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import engine_suite as suite
+import numpy as np
+import pytest
+from engine_suite import at, body, brick_layout
+
+from bricksim_core.engines.mujoco import ContactParameters, MujocoEngine
+from bricksim_core.errors import EngineError
+from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, BrickShape
+
+
+def make(
+    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), ground: float | None = 0.0
+) -> MujocoEngine:
+    return MujocoEngine(gravity=gravity, ground=ground)
+
+
+def make_sleepless(
+    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), ground: float | None = 0.0
+) -> MujocoEngine:
+    contact = ContactParameters(sleep_velocity=0.0)
+    return MujocoEngine(gravity=gravity, ground=ground, contact=contact)
+
+
+def test_free_fall() -> None:
+    suite.check_free_fall(make)
+
+
+def test_brick_at_rest_reads_its_weight() -> None:
+    suite.check_rest_impulse(make_sleepless, relative=1e-9)
+    suite.check_rest_impulse(make, relative=1e-4)
+
+
+def test_impulses_are_the_change_of_momentum() -> None:
+    suite.check_impulse_is_momentum_change(make_sleepless)
+    # Falling asleep takes what is left of the velocity.
+    suite.check_impulse_is_momentum_change(make, relative=2e-5)
+
+
+def test_collision_conserves_momentum() -> None:
+    suite.check_collision_conserves_momentum(make, relative=1e-9)
+
+
+def test_wrench_acts_in_the_next_step_only() -> None:
+    suite.check_wrench_acts_once(make)
+
+
+def test_fixed_bodies_stay() -> None:
+    suite.check_fixed_stays(make)
+
+
+def test_snapshot_repeats_bit_by_bit() -> None:
+    suite.check_snapshot_repeats(make)
+    suite.check_snapshot_repeats(make_sleepless)
+
+
+def test_two_runs_are_equal_bit_by_bit() -> None:
+    def run() -> list[np.ndarray]:
+        engine = make()
+        layouts = [brick_layout(BrickShape(4, 2), i) for i in range(8)]
+        poses = [at(0.003 * i, 0.002 * i, 0.013 * i, (0.1 * i, 0, 0.2)) for i in range(8)]
+        engine.update(
+            [], [body(i, la, p) for i, (la, p) in enumerate(zip(layouts, poses, strict=True))]
+        )
+        found = []
+        for i in range(60):
+            if i == 30:
+                engine.update([3], [])
+            found.append(engine.step().world_T_component)
+        return found
+
+    for a, b in zip(run(), run(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_update_keeps_the_others_bit_by_bit() -> None:
+    """Positions, velocities and warm starts: with and without an update far away."""
+
+    def run(update: bool) -> list[np.ndarray]:
+        engine = make_sleepless()
+        layouts = [brick_layout(BrickShape(4, 2), i) for i in range(2)]
+        engine.update(
+            [],
+            [
+                body(0, layouts[0], at(0, 0, 0.01, (0.2, 0.1, 0))),
+                body(1, layouts[1], at(9.0, 0, 5.0)),
+            ],
+        )
+        found = []
+        for i in range(80):
+            if update and i == 40:
+                engine.update([1], [body(5, layouts[1], at(9.0, 3.0, 5.0))])
+            report = engine.step()
+            found += [report.world_T_component[0], report.twist[0]]
+        return found
+
+    for a, b in zip(run(False), run(True), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_velocities_are_taken_as_given() -> None:
+    engine = make(gravity=(0, 0, 0), ground=None)
+    twist = np.array([0.1, -0.2, 0.3, 1.0, 2.0, -3.0])
+    pose = at(0.1, 0.2, 0.3, (0.3, -0.4, 0.5))
+    engine.update([], [body(0, brick_layout(), pose, twist)])
+    np.testing.assert_allclose(engine.twists[0], twist, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(engine.poses[0], pose, rtol=0, atol=1e-15)
+
+
+def test_bricks_at_rest_sleep_and_wake() -> None:
+    """A sleeping stack reports its weights still, and a hit or a lost support wakes it."""
+    engine = make()
+    layouts = [brick_layout(BrickShape(2, 2), i) for i in range(2)]
+    height = 3 * PLATE_HEIGHT + STUD_HEIGHT
+    engine.update([], [body(i, la, at(0, 0, height * i)) for i, la in enumerate(layouts)])
+    for _ in range(300):
+        report = engine.step()
+    assert (engine.data.tree_asleep >= 0).all()
+    np.testing.assert_array_equal(report.twist, np.zeros((2, 6)))
+    weight = layouts[0].masses[0] * 9.81 * engine.timestep
+    on_ground = report.contacts.part_a == -1
+    assert report.contacts.normal_impulse[on_ground].sum() == pytest.approx(2 * weight, rel=1e-3)
+    assert report.contacts.normal_impulse[~on_ground].sum() == pytest.approx(weight, rel=1e-3)
+
+    engine.apply_wrench(1, np.array([0.5, 0, 0.5, 0, 0, 0]))
+    assert np.abs(engine.step().twist[1]).max() > 0.1
+
+    for _ in range(600):
+        engine.step()
+    engine.update([0], [])
+    for _ in range(60):
+        report = engine.step()
+    assert engine.poses[0][2, 3] < height - 0.5e-3
+
+
+def test_seated_pair_is_not_pushed_apart() -> None:
+    """A brick in the studs of another without a connection rests there; free to leave."""
+    engine = make()
+    layouts = [brick_layout(BrickShape(2, 2), i) for i in range(2)]
+    height = 3 * PLATE_HEIGHT
+    specs = [body(0, layouts[0], at(0, 0, 0), fixed=True), body(1, layouts[1], at(0, 0, height))]
+    engine.update([], specs, seated={(0, 1)})
+    for _ in range(120):
+        report = engine.step()
+    assert abs(report.world_T_component[1, 2, 3] - height) < 2e-5
+    engine.update([], [], seated=set())
+    for _ in range(60):
+        report = engine.step()
+    assert report.world_T_component[1, 2, 3] - height > 0.9 * STUD_HEIGHT
+
+
+def test_overlaps() -> None:
+    engine = make()
+    layout = brick_layout(BrickShape(2, 2))
+    engine.update([], [body(0, layout, at(0, 0, 0))])
+    before = engine.data.qpos.copy()
+    height = 3 * PLATE_HEIGHT + STUD_HEIGHT
+    other = brick_layout(BrickShape(2, 2), 1)
+    cases = [
+        (at(0, 0, height), False),
+        (at(0, 0, height - 0.001), True),
+        (at(0.016, 0, 0), False),  # beside it on the grid
+        (at(0.015, 0, 0), True),
+        (at(0.5, 0, 0), False),
+        (at(0.5, 0, -0.001), True),  # in the ground
+        (at(0.009, 0.004, 0.001, (0, 0, 0.7)), True),
+    ]
+    answers = engine.overlaps([body(9, other, pose) for pose, _ in cases])
+    assert answers.tolist() == [taken for _, taken in cases]
+    assert not engine.overlaps([body(9, other, at(0, 0, 0))], ignore=[0])[0]
+    np.testing.assert_array_equal(engine.data.qpos, before)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda e: e.update([7], []), "component 7"),
+        (lambda e: e.update([], [body(0, brick_layout(), np.eye(4))]), "already"),
+        (
+            lambda e: e.update([], [body(1, brick_layout(part_id=1), np.full((4, 4), np.nan))]),
+            "pose",
+        ),
+        (lambda e: e.update([], [body(1, brick_layout(part_id=1), 2 * np.eye(4))]), "pose"),
+        (
+            lambda e: e.update([], [body(1, brick_layout(part_id=1), np.eye(4), [np.inf] * 6)]),
+            "twist",
+        ),
+        (lambda e: e.apply_wrench(5, np.zeros(6)), "part 5"),
+        (lambda e: e.apply_wrench(0, np.full(6, np.nan)), "wrench"),
+        (lambda e: e.restore(object()), "snapshot"),
+        (lambda e: e.joint_state("arm"), "arm"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_changes(edit, message: str) -> None:
+    engine = make()
+    engine.update([], [body(0, brick_layout(), np.eye(4))])
+    with pytest.raises(EngineError, match=message):
+        edit(engine)
+    assert engine.component_ids.tolist() == [0]
+    engine.step()
+
+
+def test_unstable_state_is_an_error_and_survived() -> None:
+    engine = make()
+    engine.update([], [body(0, brick_layout(), at(0, 0, 0.1))])
+    engine.step()
+    pose = engine.poses[0].copy()
+    engine.apply_wrench(0, np.array([1e9, 0, 0, 0, 0, 0]))
+    with pytest.raises(EngineError, match="unstable"):
+        engine.step()
+    np.testing.assert_array_equal(engine.poses[0], pose)
+    assert np.isfinite(engine.step().world_T_component).all()
+
+
+def test_time_step_has_to_be_positive() -> None:
+    with pytest.raises(EngineError, match="timestep"):
+        MujocoEngine(timestep=0.0)
