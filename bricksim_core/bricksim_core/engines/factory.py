@@ -42,7 +42,7 @@ def _mujoco(options: dict[str, Any]) -> Engine:
 
 def _ovphysx(options: dict[str, Any]) -> Engine:
     from bricksim_core.engines.ovphysx import OvphysxEngine
-    from bricksim_core.engines.usd.settings import PhysxSettings
+    from bricksim_core.engines.physx_settings import PhysxSettings
 
     return OvphysxEngine(PhysxSettings(**options))
 

@@ -9,10 +9,10 @@ import numpy as np
 from ovphysx.population import PrimBatch
 
 from bricksim_core.engines.ovphysx.session import Column, Session
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import STUD_SHAPE
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.author import part_boxes
-from bricksim_core.engines.usd.settings import PhysxSettings
 from bricksim_core.engines.welded import Body, FilterPrim, Weld
 from bricksim_core.spatial import Array, quaternion_of
 

@@ -17,6 +17,7 @@ from bricksim_core.engines.ovphysx import columns
 from bricksim_core.engines.ovphysx.contacts import read_contacts
 from bricksim_core.engines.ovphysx.robots import Robot, RobotSource, RobotState
 from bricksim_core.engines.ovphysx.session import Session
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
     NO_PART,
@@ -27,7 +28,6 @@ from bricksim_core.engines.protocol import (
 )
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.author import StageAuthor
-from bricksim_core.engines.usd.settings import PhysxSettings
 from bricksim_core.engines.welded import Body, WeldedScene
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array, quaternion_of, transform, transform_points

@@ -10,10 +10,11 @@ import numpy as np
 from ovphysx.types import SimObjectType
 
 from bricksim_core.engines.ovphysx.session import Session
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import JointState, RobotSpec
+from bricksim_core.engines.set_points import SetPoints, drive_effort
 from bricksim_core.engines.usd import names
-from bricksim_core.engines.usd.robots import RobotJoint, RobotModel, robot_stage
-from bricksim_core.engines.usd.settings import PhysxSettings
+from bricksim_core.engines.usd.robots import RobotModel, robot_stage
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array, transform
 
@@ -69,14 +70,11 @@ class Robot:
             session.reference(source.usda, self._root)
         joints = self.model.joints
         start = self.model.start(spec)
-        self._targets = np.array([start[joint.name] for joint in joints])
-        self._set_points = self._targets.copy()
         # A joint that copies another is as fast as it.
-        self._speeds = np.array(
-            [
-                spec.joint_limits.get(j.name, spec.joint_limits.get(j.master or "", np.inf))
-                for j in joints
-            ]
+        limits = spec.joint_limits
+        speeds = [limits.get(j.name, limits.get(j.master or "", np.inf)) for j in joints]
+        self._set_points = SetPoints(
+            np.array([start[joint.name] for joint in joints]), np.array(speeds)
         )
         self._joints = [session.handle(f"{self._root}/{j.path}") for j in self.model.joints]
         self._links = {
@@ -99,32 +97,22 @@ class Robot:
     def state(self) -> JointState:
         """Positions, velocities and drive efforts of all joints."""
         positions, velocities = self._read("jointPosition"), self._read("jointVelocity")
-        return JointState(
-            tuple(joint.name for joint in self.model.joints),
-            positions,
-            velocities,
-            np.array(
-                [
-                    _effort(*row)
-                    for row in zip(
-                        self.model.joints, self._set_points, positions, velocities, strict=True
-                    )
-                ]
-            ),
-        )
+        errors = self._set_points.now - positions
+        rows = zip(self.model.joints, errors, velocities, strict=True)
+        efforts = [drive_effort(joint.drive, error, speed) for joint, error, speed in rows]
+        joints = tuple(joint.name for joint in self.model.joints)
+        return JointState(joints, positions, velocities, np.array(efforts))
 
     def set_targets(self, targets: Mapping[str, float]) -> None:
         """Position targets by joint name [rad or m]."""
         values = self.model.with_mimics(targets)
         for i, joint in enumerate(self.model.joints):
-            self._targets[i] = values.get(joint.name, self._targets[i])
+            self._set_points.targets[i] = values.get(joint.name, self._set_points.targets[i])
 
     def advance(self, dt: float) -> None:
         """Moves the drives' set points towards their targets for a step of ``dt`` [s]."""
-        step = np.clip(self._targets - self._set_points, -self._speeds * dt, self._speeds * dt)
-        if np.any(step):
-            self._set_points += step
-            self._set({"jointPositionTarget": self._set_points})
+        if self._set_points.advance(dt):
+            self._set({"jointPositionTarget": self._set_points.now})
 
     def set_positions(self, positions: Mapping[str, float]) -> None:
         """Puts joints to rest at positions [rad or m], targets included."""
@@ -146,8 +134,8 @@ class Robot:
         return RobotState(
             self._read("jointPosition"),
             self._read("jointVelocity"),
-            self._targets.copy(),
-            self._set_points.copy(),
+            self._set_points.targets.copy(),
+            self._set_points.now.copy(),
         )
 
     def restore(self, state: RobotState) -> None:
@@ -159,8 +147,7 @@ class Robot:
                 "jointPositionTarget": state.set_points,
             }
         )
-        self._targets = state.targets.copy()
-        self._set_points = state.set_points.copy()
+        self._set_points.put(state.targets, state.set_points)
 
     def link_pose(self, link: str) -> Array:
         """(4, 4) world_T_link [m].
@@ -196,11 +183,3 @@ class Robot:
         self._session.set(
             _JOINT, {name: (v / units)[:, None] for name, v in values.items()}, self._joints
         )
-
-
-def _effort(joint: RobotJoint, set_point: float, position: float, velocity: float) -> float:
-    """Force of a joint's drive [N or N m] by its law; PhysX does not report it."""
-    if joint.drive is None:
-        return 0.0
-    stiffness, damping, limit = joint.drive
-    return float(np.clip(stiffness * (set_point - position) - damping * velocity, -limit, limit))

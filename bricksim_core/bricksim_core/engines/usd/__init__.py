@@ -15,8 +15,8 @@ except ImportError as error:
         "OpenUSD is not installed: pip install 'bricksim_core[usd]' (package usd-core)"
     ) from error
 
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.usd.author import StageAuthor
 from bricksim_core.engines.usd.files import read_stage, write_stage
-from bricksim_core.engines.usd.settings import PhysxSettings
 
 __all__ = ["PhysxSettings", "StageAuthor", "read_stage", "write_stage"]

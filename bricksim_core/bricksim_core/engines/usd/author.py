@@ -15,11 +15,11 @@ import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import STUD_SHAPE
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.lego import author_attributes
 from bricksim_core.engines.usd.looks import author_looks
-from bricksim_core.engines.usd.settings import PhysxSettings
 from bricksim_core.engines.welded import Body, FilterPrim, Weld
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, inverse, quaternion_of

@@ -10,6 +10,7 @@ import numpy as np
 from pxr import Gf, Tf, Usd, UsdGeom, UsdPhysics
 
 from bricksim_core.atomic import replacing
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.engines.usd.author import StageAuthor
 from bricksim_core.engines.usd.lego import (
@@ -19,7 +20,6 @@ from bricksim_core.engines.usd.lego import (
     read_brick,
     read_connection,
 )
-from bricksim_core.engines.usd.settings import PhysxSettings
 from bricksim_core.engines.welded import WeldedScene
 from bricksim_core.errors import BrickSimError, FormatError, TopologyError
 from bricksim_core.spatial import Array, inverse

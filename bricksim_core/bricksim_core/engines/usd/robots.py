@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from pxr import Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
 
+from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import RobotSpec
 from bricksim_core.engines.usd.author import apply_schema, set_pose
-from bricksim_core.engines.usd.settings import PhysxSettings
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array
 
