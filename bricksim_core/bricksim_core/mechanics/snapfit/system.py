@@ -206,9 +206,8 @@ class SnapFitSystem:
     ) -> Solution:
         count = len(self.joints)
         wrench = yielded.wrench[:count] * PITCHES
-        overload, tension = yielded.overload[:count], yielded.overload[count:]
         utilization, _ = self.joints.utilization(wrench)
-        np.maximum(utilization, 1.0 + overload, out=utilization, where=overload > 0.0)
+        tension = np.matmul(self._limits.rows[count:], yielded.wrench[count:, :, None])
         studs, corners = self.joints.split(wrench)
         ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), self._ground_half)
         return Solution(
@@ -216,7 +215,9 @@ class SnapFitSystem:
             message=message,
             utilization=utilization,
             connection_wrench=studs,
-            contact_force=np.concatenate([corners.reshape(-1), ground.reshape(-1), yielded.push]),
+            contact_force=np.concatenate(
+                [corners.reshape(-1), ground.reshape(-1), np.maximum(yielded.push, 0.0)]
+            ),
             imbalance=max(imbalance, float(tension.max(initial=0.0))),
             solve_time=time.perf_counter() - start,
         )
@@ -267,7 +268,8 @@ def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:
 
     Returns:
         (N, 6) loads with zero resultant: the given ones less mass times rigid-body acceleration,
-        and the norm of what was taken over the norm of the loads (torques per stud pitch).
+        and the norm of what was taken over the norm of the loads or, if greater, of the weights
+        (torques per stud pitch).
     """
     masses, coms = layout.masses, layout.coms
     total = masses.sum()
@@ -280,6 +282,6 @@ def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:
     inertial = np.empty_like(loads)
     inertial[:, :3] = masses[:, None] * (force / total + np.cross(spin, arm))
     inertial[:, 3:] = layout.inertias @ spin
-    norm = float(np.linalg.norm(loads / PITCHES))
-    taken = float(np.linalg.norm(inertial / PITCHES))
-    return loads - inertial, taken / norm if norm > 0.0 else 0.0
+    weights = STANDARD_GRAVITY * np.linalg.norm(masses)
+    norm = max(float(np.linalg.norm(loads / PITCHES)), float(weights))
+    return loads - inertial, float(np.linalg.norm(inertial / PITCHES)) / norm

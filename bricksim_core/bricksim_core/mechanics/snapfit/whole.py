@@ -147,7 +147,7 @@ class WholeProblem:
             raise SolverError(f"energy: interior point method ended with {second.status.name}")
         wrench = second.x[: 6 * joints].reshape(-1, 6)
         push = np.maximum(second.x[6 * joints :], 0.0)
-        return Yielded(wrench, excess, push, np.zeros(0, dtype=np.int64), np.zeros(0))
+        return Yielded(wrench, push, np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class _Answer(NamedTuple):

@@ -67,14 +67,12 @@ class Yielded:
 
     Attributes:
         wrench: (J, 6) scaled wrenches [N].
-        overload: (J,) v [-].
         push: (V,) lambda [N].
         members: Active rows (joint * ROWS + row) and pushes (J * ROWS + v), sorted.
         multiplier: Their mu [J] and lambda [N].
     """
 
     wrench: Array
-    overload: Array
     push: Array
     members: IntArray
     multiplier: Array
@@ -244,7 +242,6 @@ class YieldSolver:
         softer, _ = self._state(final, soft.members, multiplier)
         return Yielded(
             wrench=2.0 * soft.wrench - softer.wrench,
-            overload=2.0 * (soft.overload - softer.overload),
             push=2.0 * soft.push - softer.push,
             members=soft.members,
             multiplier=soft.multiplier,
@@ -280,4 +277,4 @@ class YieldSolver:
         closed[members[~is_row] - self._first_push] = -np.inf
         pressed = np.flatnonzero(closed > _PUSH_TOLERANCE * self._compliance) + self._first_push
         entering = np.concatenate([over * ROWS + worst[over], pressed])
-        return Yielded(wrench, overload, push, members, multiplier), entering
+        return Yielded(wrench, push, members, multiplier), entering
