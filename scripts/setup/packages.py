@@ -9,10 +9,11 @@ from common import (
     PYTHON,
     REQUIREMENTS,
     ROOT,
-    STAMPS,
+    VENV,
     digest,
     doing,
     is_done,
+    remove,
     run,
     say,
     was_interrupted,
@@ -20,6 +21,8 @@ from common import (
 
 LOCKS = ("core", "dev", "ros")
 EXTRA_PREFIX = "extra-"
+EXTRAS = VENV / "extras"
+"""Each optional part has a folder of its own here, to be put in front of PYTHONPATH."""
 EDITABLE_CORE = ROOT / "bricksim_core"
 EDITABLE_ROS_RUNTIME = ROOT / "scripts" / "ros_runtime"
 BUILD_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
@@ -61,6 +64,24 @@ def _install_editable(project: Path) -> bool:
     return True
 
 
+def _install_extra(name: str) -> bool:
+    step = f"{EXTRA_PREFIX}{name}"
+    lock, folder = REQUIREMENTS / f"{step}.txt", EXTRAS / name
+    key = digest([lock])
+    if is_done(step, key):
+        return False
+    say(f"installing the optional part {name}; its licence: see requirements/{step}.in")
+    part = EXTRAS / f"{name}.part"
+    remove(part)
+    EXTRAS.mkdir(exist_ok=True)
+    with doing(step, key):
+        flags = ["--no-deps", "--require-hashes", "--no-compile"]
+        run(_pip("install", *flags, "--target", part, "--requirement", lock), f"pip-{step}")
+        remove(folder)
+        part.rename(folder)
+    return True
+
+
 def ensure(extras: list[str], ros_source: str | None) -> bool:
     """Installs all packages that are not there yet in the locked versions.
 
@@ -73,9 +94,8 @@ def ensure(extras: list[str], ros_source: str | None) -> bool:
     """
     changed = _install_locked("packages", [REQUIREMENTS / f"{name}.txt" for name in LOCKS])
     for name in available_extras():
-        step = f"{EXTRA_PREFIX}{name}"
-        if name in extras or (STAMPS / step).exists() or was_interrupted(step):
-            changed |= _install_locked(step, [REQUIREMENTS / f"{step}.txt"])
+        if name in extras or (EXTRAS / name).is_dir():
+            changed |= _install_extra(name)
     changed |= _install_editable(EDITABLE_CORE)
     if ros_source == "private":
         changed |= _install_editable(EDITABLE_ROS_RUNTIME)

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+
+usage() {
+  cat <<'TEXT'
+Sets up the project on first use, then runs the demo or a launch file, without a display.
+
+Usage:
+  ./run.sh [--engine NAME]                                  the demo
+  ./run.sh [--engine NAME] LAUNCH_FILE [name:=value]...     a launch file (a path, or a name in launch/)
+
+Options:
+  --engine NAME   mujoco (default), ovphysx (installs NVIDIA's ovphysx, NVIDIA Omniverse licence,
+                  1.1 GB) or isaacsim (needs Isaac Sim's Python)
+  --help          this text
+
+Examples:
+  ./run.sh demo_drop.launch.py height:=0.3
+  ./run.sh demo_drop.launch.py --show-args
+TEXT
+}
+
+fail() {
+  echo "run.sh: $*" >&2
+  exit 2
+}
+
+engine=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h | --help) usage && exit 0 ;;
+    --engine) engine=${2:-} && shift $(($# > 1 ? 2 : 1)) ;;
+    --engine=*) engine=${1#*=} && shift ;;
+    -*) fail "unknown option $1; see ./run.sh --help" ;;
+    *) break ;;
+  esac
+  case $engine in
+    '' | mujoco | ovphysx | isaacsim) ;;
+    *) fail "unknown engine '$engine', expected mujoco, ovphysx or isaacsim" ;;
+  esac
+done
+
+launch_file=
+if [ $# -gt 0 ]; then
+  for candidate in "$1" "$root/launch/$1"; do
+    [ -f "$candidate" ] && launch_file=$candidate && break
+  done
+  if [ -z "$launch_file" ]; then
+    names=$(cd "$root/launch" && echo *.launch.py)
+    fail "launch file '$1' does not exist, expected a path or one of: $names"
+  fi
+  shift
+fi
+
+setup_options=()
+[ "$engine" = ovphysx ] && setup_options=(--extra ovphysx)
+"$root/scripts/setup.sh" ${setup_options[@]+"${setup_options[@]}"}
+# shellcheck source=/dev/null
+. "$root/.venv/bin/activate-ros"
+if [ "$engine" = ovphysx ]; then
+  export PYTHONPATH="$root/.venv/extras/ovphysx:$PYTHONPATH"
+fi
+
+# What ./run.sh shows. $1: arguments for the engine, as the bricksim command takes them.
+main_demo() {
+  local sample="$root/config/structures/giraffe.json" out="$root/out/demo"
+  mkdir -p "$out"
+  echo "Does it stand?  bricksim analyze $(basename "$sample")"
+  bricksim analyze --picture "$out" "$sample"
+  echo "What breaks in a fall?  bricksim drop $(basename "$sample")"
+  bricksim drop "$sample" "$@" --height 0.144 --out "$out/drop"
+  echo "Pictures, film and summary: $out"
+}
+
+if [ -n "$launch_file" ]; then
+  exec ros2 launch "$launch_file" ${engine:+"engine:=$engine"} "$@"
+fi
+main_demo ${engine:+--engine "$engine"}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Sets up the project, then runs all checks and tests.
+# Usage: ./test.sh [pytest arguments]      with arguments only pytest runs, e.g. ./test.sh -k topology
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+cd "$root"
+
+case ${1:-} in -h | --help) sed -n '3,4s/^# //p' "$0" && exit 0 ;; esac
+
+scripts/setup.sh
+# shellcheck source=/dev/null
+. .venv/bin/activate-ros
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"
+
+failed=()
+check() {
+  echo "== $*"
+  "$@" || failed+=("$1")
+}
+
+if [ $# -eq 0 ]; then
+  check ruff check .
+  check ruff format --check .
+  check pyright
+fi
+
+suites=()
+for folder in bricksim_core/test bricksim_ros/test bricksim_moveit_demo/test scripts/test test; do
+  [ -d "$folder" ] && suites+=("$folder")
+done
+check pytest "${suites[@]}" "$@"
+
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "test.sh: failed: ${failed[*]}" >&2
+  exit 1
+fi
