@@ -79,8 +79,10 @@ def by_points(layout: ComponentLayout, anchored: np.ndarray) -> sp.csc_matrix:
 
     def add(part: int, point: np.ndarray, force: np.ndarray, column: int) -> None:
         if part in first_row:
-            torque = np.cross(point - layout.coms[part], force) / length
-            for k, value in enumerate((*force, *torque)):
+            x, y, z = (point - layout.coms[part]).tolist()
+            fx, fy, fz = force.tolist()
+            torque = (y * fz - z * fy, z * fx - x * fz, x * fy - y * fx)
+            for k, value in enumerate((fx, fy, fz, *(t / length for t in torque))):
                 if value != 0.0:
                     entries.append((value, first_row[part] + k, column))
 
