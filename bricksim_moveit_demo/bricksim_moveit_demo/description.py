@@ -33,7 +33,7 @@ MAX_WIDTH = 0.08
 JOINT_STIFFNESS = (3000.0, 3000.0, 3000.0, 2500.0, 2500.0, 2000.0, 2000.0)
 """Stiffness of Franka's internal joint impedance controller [N m/rad] (libfranka's example)."""
 
-JOINT_DAMPING = (160.0, 160.0, 140.0, 120.0, 60.0, 40.0, 20.0)
+JOINT_DAMPING = (160.0, 160.0, 140.0, 120.0, 36.0, 32.0, 28.0)
 """Damping of the position drives [N m s/rad]: a little over critical for the arm's inertia."""
 
 JOINT_ARMATURE = 0.1
