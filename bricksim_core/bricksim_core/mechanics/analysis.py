@@ -326,7 +326,7 @@ def _judge(
         reason = f"{name}: {solution.imbalance:.1%} of the loads cannot be carried to the ground"
     elif highest > verdict.utilization:
         worst = layout.connection_ids[int(utilization.argmax())]
-        reason = f"{name}: connection {worst} carries {highest:.3g} times its capacity"
+        reason = f"{name}: connection {worst} carries {highest:.4g} times its capacity"
     else:
         reason = ""
     return ComponentAnalysis(
