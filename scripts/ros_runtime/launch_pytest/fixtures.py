@@ -29,15 +29,16 @@ def fixture(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     @functools.wraps(function)
     def launched(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if inspect.isgenerator(result):
-            result = next(result)
-        description = result[0] if isinstance(result, tuple) else result
-        system = LaunchedSystem(description)
+        result: Any = function(*args, **kwargs)
+        # A fixture function may yield its description and clean up after the end.
+        steps = result if inspect.isgenerator(result) else iter((result,))
+        returned = next(steps)
+        system = LaunchedSystem(returned[0] if isinstance(returned, tuple) else returned)
         try:
             system.start()
             yield system
         finally:
             system.stop()
+            next(steps, None)
 
     return pytest.fixture(**options)(launched)

@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 from launch import LaunchDescription, LaunchService
-from launch.utilities import is_a
 from launch_testing.actions import ReadyToTest
 
 READY_TIMEOUT = 60.0
@@ -25,7 +24,7 @@ def _find_ready_action(description: LaunchDescription) -> ReadyToTest:
     pending = list(description.entities)
     while pending:
         entity = pending.pop(0)
-        if is_a(entity, ReadyToTest):
+        if isinstance(entity, ReadyToTest):
             return entity
         pending += entity.describe_sub_entities()
         for _, entities in entity.describe_conditional_sub_entities():
