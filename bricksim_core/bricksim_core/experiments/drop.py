@@ -6,8 +6,15 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from bricksim_core.experiments.recording import Recorder, Recording
-from bricksim_core.experiments.setup import MAX_SECONDS, Progress, checked, run, standing
-from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.experiments.setup import (
+    MAX_SECONDS,
+    Progress,
+    checked,
+    new_simulator,
+    run,
+    standing,
+)
+from bricksim_core.simulator import SimulatorConfig
 from bricksim_core.topology import Structure
 
 MAX_HEIGHT = 100.0
@@ -21,6 +28,7 @@ def drop(
     rotation: ArrayLike | None = None,
     seconds: float = 2.0,
     config: SimulatorConfig = SimulatorConfig(),
+    engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> Recording:
     """Lets a structure fall from rest.
@@ -31,6 +39,7 @@ def drop(
         rotation: (3, 3) how it is turned from where it stands; None: not at all.
         seconds: Simulated time [s].
         config: Settings of the simulator; needs a ground.
+        engine: Name of the rigid-body engine.
         progress: Called after every frame.
 
     Returns:
@@ -42,7 +51,7 @@ def drop(
     """
     height = checked("height", height, 0.0, MAX_HEIGHT, "m")
     seconds = checked("seconds", seconds, 0.0, MAX_SECONDS, "s")
-    simulator = Simulator(config=config)
+    simulator = new_simulator(config, engine)
     pose = standing(structure, rotation, height + (config.ground or 0.0))
     ids = simulator.spawn(structure, pose, fixed=())
     recorder = Recorder(simulator, {new: old for old, new in ids.items()})

@@ -17,6 +17,7 @@ from bricksim_core.pictures import (
     MarkerKind,
     Quality,
     Scene,
+    add_colorbar,
     draw_motion,
     strip,
     utilization_colors,
@@ -49,7 +50,8 @@ def film(
     wanted = recording.times[0] + np.arange(count) / fps
     frames = nearest(recording, wanted)
     captions = [f"t = {recording.times[f]:.2f} s{_broken(recording, f, ' · ')}" for f in frames]
-    return _draw(recording, frames, captions, by_utilization, size, VIDEO)
+    images = _draw(recording, frames, captions, by_utilization, size, VIDEO)
+    return map(add_colorbar, images) if by_utilization else images
 
 
 def film_strip(recording: Recording, *, pictures: int = 5, by_utilization: bool = False) -> Image:
@@ -60,24 +62,38 @@ def film_strip(recording: Recording, *, pictures: int = 5, by_utilization: bool 
         pictures: How many moments.
         by_utilization: True: colours of utilization instead of the parts' own.
     """
-    frames = moments(recording, pictures)
+    frames = moments(recording, pictures, before_break=by_utilization)
     captions = [_broken(recording, f) for f in frames]
     images = list(_draw(recording, frames, captions, by_utilization, STRIP_SIZE, STILL))
+    if by_utilization:
+        images[-1] = add_colorbar(images[-1])
     return strip(images, [f"{recording.times[f]:.2f} s" for f in frames])
 
 
-def moments(recording: Recording, count: int) -> list[int]:
-    """Frames that tell the story: first, last, and between them the times at which most happens.
+def moments(recording: Recording, count: int, *, before_break: bool = False) -> list[int]:
+    """Frames that tell the story: the first, that of the first break, the last, and others.
 
-    The frames between are spread evenly over the path that the parts travel, so that a rest takes
-    none of them.
+    The others are spread evenly over the path that the parts travel, so that a rest takes none.
+
+    Args:
+        recording: What to show.
+        count: How many frames at most, 3 or more.
+        before_break: True: the last frame before the first break instead of that of the break.
     """
+    last = len(recording.times) - 1
+    chosen = {0, last}
+    if recording.broken:
+        frame = nearest(recording, np.array([recording.broken[0].time]))[0]
+        chosen.add(max(frame - int(before_break), 0))
     steps = np.linalg.norm(np.diff(recording.world_T_part[:, :, :3, 3], axis=0), axis=-1)
     path = np.concatenate([[0.0], np.cumsum(steps.mean(axis=1))])
-    if path[-1] <= 0.0:
-        return np.unique(np.linspace(0, len(path) - 1, count).round().astype(int)).tolist()
-    inner = np.searchsorted(path, path[-1] * np.linspace(0.0, 1.0, count)[1:-1])
-    return np.unique([0, *inner.tolist(), len(path) - 1]).tolist()
+    # Candidates from coarse to fine, until there are enough that are not neighbours in time.
+    for parts in range(2, 4 * count):
+        for share in np.arange(1, parts) / parts:
+            frame = int(np.searchsorted(path, share * path[-1]))
+            if len(chosen) < count and min(abs(frame - other) for other in chosen) > 2:
+                chosen.add(frame)
+    return sorted(chosen)
 
 
 def nearest(recording: Recording, times: np.ndarray) -> list[int]:
@@ -119,7 +135,9 @@ def _draw(
     quality: Quality,
 ) -> Iterator[Image]:
     scene = Scene(recording.shapes, varied_colors(recording.colors, recording.fixed))
-    utilization = np.where(recording.fixed, np.nan, recording.utilization[frames])
+    # Nothing is known before the first step.
+    utilization = recording.utilization[np.maximum(frames, 1)]
+    utilization = np.where(recording.fixed, np.nan, utilization)
     lowest = float(recording.world_T_part[0, recording.fixed, 2, 3].min(initial=0.0))
     return draw_motion(
         scene,

@@ -18,12 +18,13 @@ from bricksim_core.experiments.setup import (
     checked,
     extent,
     lowest_parts,
+    new_simulator,
     rotation_from_degrees,
     run,
     standing,
 )
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.simulator import SimulatorConfig
 from bricksim_core.topology import Structure
 
 MAX_FORCE = 1000.0
@@ -69,6 +70,7 @@ def press(
     seconds: float = 1.0,
     hold: bool = True,
     config: SimulatorConfig = SimulatorConfig(),
+    engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> PressResult:
     """Puts one structure onto another, lets it settle and presses it down at its centre of mass.
@@ -83,6 +85,7 @@ def press(
         seconds: Simulated time from the moment when the force begins [s].
         hold: True: the world holds the lowest parts of the lower structure.
         config: Settings of the simulator.
+        engine: Name of the rigid-body engine.
         progress: Called after every frame.
 
     Raises:
@@ -93,7 +96,7 @@ def press(
     yaw = checked("yaw", yaw, -360.0, 360.0, "deg")
     if not all(math.isfinite(o) and abs(o) <= 1e4 for o in offset):
         raise BrickSimError(f"offset is {offset}, expected two numbers of studs")
-    simulator = Simulator(config=config)
+    simulator = new_simulator(config, engine)
     ground = config.ground or 0.0
     lower_pose = standing(lower, height=ground)
     lower_low, lower_high = extent(lower, lower_pose)

@@ -12,9 +12,17 @@ from numpy.typing import ArrayLike
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.recording import ConnectionChange, Recorder, Recording
-from bricksim_core.experiments.setup import Progress, checked, lowest_parts, run, standing
-from bricksim_core.mechanics.analysis import Analysis, analyze
-from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.experiments.setup import (
+    Progress,
+    checked,
+    lowest_parts,
+    new_simulator,
+    run,
+    standing,
+)
+from bricksim_core.mechanics.analysis import STANDARD_GRAVITY, Analysis, analyze
+from bricksim_core.pictures.palette import OVERLOAD_FROM
+from bricksim_core.simulator import SimulatorConfig
 from bricksim_core.spatial import Array
 from bricksim_core.topology import Structure
 
@@ -22,8 +30,12 @@ MAX_FORCE = 10000.0
 """Greatest force of an experiment [N]."""
 RAMP = 2.0
 """Time in which the force grows from nothing [s]."""
+OVERSHOOT = 1.5
+"""The simulated force goes to this multiple of the static limit."""
+CARRY_ON = 1.3
+"""Force on a piece that has come off, in multiples of its weight: it moves away, but not fast."""
 AFTERWARDS = 0.5
-"""Time that is recorded after the first break, without the force [s]."""
+"""Time that is recorded after the first break [s]."""
 PRECISION = 1e-4
 """Relative width to which the static limit is narrowed down."""
 
@@ -58,6 +70,7 @@ def pull(
     force: float = 20.0,
     direction: ArrayLike = (0.0, 0.0, 1.0),
     config: SimulatorConfig = SimulatorConfig(),
+    engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> PullResult:
     """Pulls at a part's centre of mass with a slowly growing force, by statics and by simulation.
@@ -70,6 +83,7 @@ def pull(
         force: Greatest force [N].
         direction: (3,) direction of the force, world; any length but zero.
         config: Settings of the simulator.
+        engine: Name of the rigid-body engine.
         progress: Called after every frame.
 
     Raises:
@@ -88,15 +102,22 @@ def pull(
         raise BrickSimError(f"part {part} is held by the world, expected one that can be pulled")
     limit, overloaded = static_limit(held, part, force, along, config)
 
-    simulator = Simulator(config=config)
+    # A slower rise about the expected limit, so that a frame's increase is about 1 % of it.
+    greatest = min(force, OVERSHOOT * limit) if limit > 0.0 else force
+    simulator = new_simulator(config, engine)
     ids = simulator.spawn(held, standing(held, height=config.ground or 0.0))
     recorder = Recorder(simulator, {new: old for old, new in ids.items()})
     break_time: float | None = None
 
     def tug(time: float) -> None:
-        if break_time is None:
-            now = force * min(time / RAMP, 1.0)
-            simulator.apply_wrench(ids[part], (*(now * along).tolist(), 0.0, 0.0, 0.0))
+        rising = time if break_time is None else break_time
+        now = greatest * min(rising / RAMP, 1.0)
+        graph = simulator.graph
+        together = graph.component_parts(graph.component_of(ids[part]))
+        if simulator.fixed_parts.isdisjoint(together):
+            weight = STANDARD_GRAVITY * sum(graph.part(p).shape.mass for p in together)
+            now = min(now, CARRY_ON * weight)
+        simulator.apply_wrench(ids[part], (*(now * along).tolist(), 0.0, 0.0, 0.0))
 
     def look(result: StepResult) -> bool:
         nonlocal break_time
@@ -112,7 +133,9 @@ def pull(
         force=force,
         limit=limit,
         overloaded=overloaded,
-        break_force=(None if break_time is None else force * min((break_time - frame) / RAMP, 1.0)),
+        break_force=(
+            None if break_time is None else greatest * min((break_time - frame) / RAMP, 1.0)
+        ),
         broken=first,
         recording=recording,
     )
@@ -154,6 +177,6 @@ def static_limit(
                 low = middle
             else:
                 high, failing = middle, analysis
-    over = sorted((-u, i) for i, u in failing.utilization.items() if u > 1.0)
+    over = sorted((-u, i) for i, u in failing.utilization.items() if u > OVERLOAD_FROM)
     connections = [structure.graph.connection(i) for _, i in over]
     return low, tuple((c.stud_part, c.hole_part) for c in connections)

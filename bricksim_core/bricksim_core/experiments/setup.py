@@ -9,12 +9,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bricksim_core.engines import create_engine
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.recording import Recorder
 from bricksim_core.pictures.camera import corner_points
 from bricksim_core.pictures.scene import structure_scene
-from bricksim_core.simulator import Simulator
+from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import Array
 from bricksim_core.topology import Structure
 
@@ -23,6 +24,20 @@ MAX_SECONDS = 600.0
 
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, 0 to 1."""
+
+
+def new_simulator(config: SimulatorConfig, engine: str) -> Simulator:
+    """An empty simulator on an engine of this name.
+
+    Raises:
+        EngineError: There is no such engine here.
+    """
+    return Simulator(
+        create_engine(
+            engine, timestep=config.timestep, gravity=config.gravity, ground=config.ground
+        ),
+        config,
+    )
 
 
 def checked(name: str, value: float, low: float, high: float, unit: str) -> float:

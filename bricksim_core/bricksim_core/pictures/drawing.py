@@ -17,7 +17,7 @@ from bricksim_core.pictures.annotate import (
     add_text,
 )
 from bricksim_core.pictures.camera import Camera, corner_points, fit_camera
-from bricksim_core.pictures.palette import utilization_colors
+from bricksim_core.pictures.palette import OVERLOAD_FROM, utilization_colors
 from bricksim_core.pictures.renderer import STILL, VIDEO, Image, Quality, Renderer
 from bricksim_core.pictures.scene import Scene, part_utilization, structure_scene
 from bricksim_core.spatial import Array, transform_points
@@ -157,8 +157,8 @@ def draw_motion(
 
 
 def overload_markers(structure: Structure, utilization: Mapping[int, float]) -> list[Marker]:
-    """A ring at every connection whose utilization exceeds 1."""
-    over = [i for i, value in utilization.items() if value > 1.0]
+    """A ring at every overloaded connection."""
+    over = [i for i, value in utilization.items() if value > OVERLOAD_FROM]
     return connection_markers(structure, over, MarkerKind.OVERLOADED)
 
 

@@ -15,6 +15,8 @@ UNKNOWN_COLOR = (176, 176, 176)
 """Parts that carry no known load."""
 OVERLOAD_COLOR = (230, 73, 16)
 """A connection just above its limit."""
+OVERLOAD_FROM = 1.0 + 1e-6
+"""Utilization above which a connection counts as overloaded: 1 and the solvers' tolerance."""
 SCALE_TOP = 1.5
 """Utilization from which the colour does not change any more."""
 
@@ -48,7 +50,7 @@ def utilization_colors(utilization: ArrayLike) -> NDArray[np.uint8]:
     known = np.nan_to_num(values, nan=0.0, posinf=SCALE_TOP)
     sound = _blend(_SOUND, known)
     overloaded = _blend(_OVERLOADED, (known - 1.0) / (SCALE_TOP - 1.0))
-    colors = np.where((known > 1.0)[..., None], overloaded, sound)
+    colors = np.where((known > OVERLOAD_FROM)[..., None], overloaded, sound)
     colors = np.where(np.isnan(values)[..., None], UNKNOWN_COLOR, colors)
     return np.round(colors).astype(np.uint8)
 

@@ -186,6 +186,15 @@ class Renderer:
             image[rows, columns] = image[rows, columns] * light[..., None]
         return np.ascontiguousarray(image[::-1])
 
+    @property
+    def device(self) -> str:
+        """What draws: a graphics card or Mesa's software renderer."""
+        from OpenGL import GL
+
+        self._context.make_current()
+        name = GL.glGetString(GL.GL_RENDERER)
+        return name.decode() if name else "unknown"
+
     def close(self) -> None:
         """Frees what OpenGL holds."""
         self._context.make_current()

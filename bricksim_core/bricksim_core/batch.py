@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Static analysis of many files on all cores, in the order of the files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bricksim_core.errors import BrickSimError
+
+POOL_FROM = 8
+"""From this many files on, worker processes are worth their start."""
+SINGLE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "LP_NUM_THREADS": "1",
+}
+"""Environment of workers: one thread each for linear algebra and Mesa's drawing."""
+_CHUNK = 4
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """How files are analysed.
+
+    Attributes:
+        model: Name of the snap-fit model.
+        loads: Further loads by part id: force [N] and torque about the part's COM [N m], world.
+        baseplate: See `formats.read_structure`.
+        strict: Fail where a reader would leave something out.
+        safety_factor: True: also find the load multiplier at which the structure fails.
+        gravity: [m/s^2], downwards.
+    """
+
+    model: str = "default"
+    loads: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    baseplate: str | tuple[int, int] | None = "auto"
+    strict: bool = False
+    safety_factor: bool = True
+    gravity: float = 9.81
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """Result for one file.
+
+    Attributes:
+        file: As it was given.
+        error: Why there is no result; empty if there is one.
+        bricks: Parts that the world does not hold.
+        components: Rigid pieces.
+        stable: Verdict.
+        marginal: True: too close to the limit for a verdict.
+        max_utilization: Highest load over capacity.
+        worst_connection: Id of the connection that has it, None without connections.
+        worst_parts: Its lower and upper part.
+        safety_factor: Multiple of all loads at which it fails; None if not asked for.
+        mechanism: Connections that give way there.
+        reasons: Why it is unstable.
+        skipped: What the reader left out.
+        solve_ms: Time of building and solving the equations [ms].
+        total_ms: Time from file to verdict [ms], without the safety factor.
+        limit_ms: Time of finding the safety factor [ms].
+        picture: File of its picture, if one was asked for.
+    """
+
+    file: str
+    error: str = ""
+    bricks: int = 0
+    components: int = 0
+    stable: bool = False
+    marginal: bool = False
+    max_utilization: float = float("nan")
+    worst_connection: int | None = None
+    worst_parts: tuple[int, int] | None = None
+    safety_factor: float | None = None
+    mechanism: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    solve_ms: float = 0.0
+    total_ms: float = 0.0
+    limit_ms: float = 0.0
+    picture: str | None = None
+
+
+def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = None) -> FileReport:
+    """Reads and analyses one file.
+
+    Args:
+        file: Its name, or ``-`` for standard input.
+        options: How.
+        picture: Where to write a picture of the utilizations; None: nowhere.
+
+    Raises:
+        BrickSimError: The file cannot be read, cannot stand as given (floating parts) or the
+            options do not fit it.
+    """
+    from bricksim_core.formats import check_supported, read_structure
+    from bricksim_core.mechanics.analysis import analyze
+
+    start = time.perf_counter()
+    structure = read_structure(file, baseplate=options.baseplate, strict=options.strict)  # type: ignore[arg-type]
+    check_supported(structure)
+    analysis = analyze(
+        structure,
+        gravity=options.gravity,
+        loads=options.loads,
+        model=options.model,
+        limit=options.safety_factor,
+    )
+    total = time.perf_counter() - start - analysis.limit_time
+    worst = analysis.worst_connection
+    connection = None if worst is None else structure.graph.connection(worst)
+    report = FileReport(
+        file=file,
+        bricks=len(structure.graph) - len(structure.fixed),
+        components=len(structure.graph.component_ids),
+        stable=analysis.stable,
+        marginal=analysis.marginal,
+        max_utilization=analysis.max_utilization,
+        worst_connection=worst,
+        worst_parts=None if connection is None else (connection.stud_part, connection.hole_part),
+        safety_factor=analysis.safety_factor if options.safety_factor else None,
+        mechanism=analysis.mechanism,
+        reasons=analysis.reasons,
+        skipped=tuple(structure.skipped),
+        solve_ms=1e3 * (analysis.build_time + analysis.solve_time),
+        total_ms=1e3 * total,
+        limit_ms=1e3 * analysis.limit_time,
+        picture=None if picture is None else str(picture),
+    )
+    if picture is not None:
+        from bricksim_core.pictures import draw_structure, write_png
+
+        image = draw_structure(
+            structure,
+            utilization=analysis.utilization,
+            title=f"{structure.name}: {verdict(report)}",
+            caption=summary(report),
+        )
+        write_png(image, picture)
+    return report
+
+
+def verdict(report: FileReport) -> str:
+    """One word for the result."""
+    if report.error:
+        return "error"
+    if report.marginal:
+        return "marginal"
+    return "stable" if report.stable else "unstable"
+
+
+def summary(report: FileReport) -> str:
+    """One line that describes the result."""
+    words = [f"{report.bricks} bricks", f"utilization {report.max_utilization:.3g}"]
+    if report.safety_factor is not None:
+        words.append(f"safety factor {report.safety_factor:.3g}")
+    return " · ".join(words)
+
+
+def analyze_files(
+    files: Sequence[str],
+    options: AnalysisOptions,
+    pictures: Sequence[Path | None] | None = None,
+    *,
+    workers: int | None = None,
+) -> Iterator[FileReport]:
+    """Analyses files; one that fails gives a report with an error, the others go on.
+
+    Args:
+        files: Names; ``-`` is standard input.
+        options: How.
+        pictures: Where to write a picture of each; None: no pictures.
+        workers: Processes; None: all cores, or none extra for a few files.
+
+    Yields:
+        A report for each file, in their order, as soon as it and those before it are done.
+
+    Raises:
+        BrickSimError: A worker process was killed.
+    """
+    targets = list(pictures) if pictures is not None else [None] * len(files)
+    jobs = [(file, options, target) for file, target in zip(files, targets, strict=True)]
+    if workers is None:
+        workers = min(os.cpu_count() or 1, len(files)) if len(files) >= POOL_FROM else 1
+    if workers <= 1 or "-" in files:
+        yield from map(_job, jobs)
+        return
+
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    os.environ.update(SINGLE_THREAD)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "bricksim_core.mechanics.analysis"])
+    with ProcessPoolExecutor(workers, context, _ignore_interrupts) as pool:
+        try:
+            yield from pool.map(_job, jobs, chunksize=_CHUNK)
+        except BrokenProcessPool:
+            raise BrickSimError(
+                "a worker process ended without an answer (killed, or out of memory)"
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _job(job: tuple[str, AnalysisOptions, Path | None]) -> FileReport:
+    file, options, picture = job
+    try:
+        return analyze_file(file, options, picture)
+    except BrickSimError as error:
+        return FileReport(file, error=str(error))
+    except Exception as error:
+        # One bad file must not end a batch of thousands; the report says that it is our fault.
+        return FileReport(file, error=f"{file}: internal error: {type(error).__name__}: {error}")
+
+
+def _ignore_interrupts() -> None:
+    """Workers leave Ctrl-C to the process that started them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``bricksim`` command. One module per command, thin over the library."""
+
+
+def main() -> None:
+    """Entry point of the ``bricksim`` command."""
+    from bricksim_core.cli.app import run
+
+    raise SystemExit(run())

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``bricksim convert``: from one structure format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bricksim_core.cli.console import warn
+from bricksim_core.cli.options import (
+    BaseplateOption,
+    StrictOption,
+    examples,
+    parse_baseplate,
+)
+
+NAME = "convert"
+EXAMPLES = examples(
+    "bricksim convert model.mpd model.json",
+    "bricksim convert tower.txt tower.usda",
+    "bricksim convert --to text tower.json - | bricksim analyze -",
+)
+USD_SUFFIXES = (".usd", ".usda", ".usdc")
+
+
+def command(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="Structure file; `-` reads standard input.")
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT",
+            help=".json (topology), .txt (StableText2Brick), .ldr/.mpd (LDraw),"
+            " .usda/.usdc/.usd; `-` writes to standard output.",
+        ),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="FORMAT", help="`topology`, `text` or `ldraw`; default: by OUT's name."
+        ),
+    ] = None,
+    baseplate: BaseplateOption = "auto",
+    strict: StrictOption = False,
+) -> int:
+    """Convert a structure file. OUT appears whole or not at all."""
+    plate = parse_baseplate(baseplate)
+    if target == "-" and to is None:
+        raise typer.BadParameter("OUT is standard output, expected --to with its format")
+
+    from bricksim_core.formats import read_structure, write_structure
+
+    if Path(source).suffix.lower() in USD_SUFFIXES:
+        from bricksim_core.engines import usd
+
+        structure = usd.read_stage(source)
+    else:
+        structure = read_structure(source, baseplate=plate, strict=strict)
+    for line in structure.skipped:
+        warn(f"skipped {line}")
+    if to is None and Path(target).suffix.lower() in USD_SUFFIXES:
+        from bricksim_core.engines import usd
+
+        usd.write_stage(structure, target)
+    else:
+        write_structure(structure, target, format=to)
+    if target != "-":
+        graph = structure.graph
+        graph = structure.graph
+        print(f"{target}: {len(graph)} parts, {len(graph.connections)} connections")
+    return 0

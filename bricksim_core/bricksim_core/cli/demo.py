@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``bricksim demo``: a small crane, analysed, loaded, pulled apart and dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bricksim_core.cli.console import number, print_json, progress
+from bricksim_core.cli.options import JsonOption, ModelOption, examples
+
+NAME = "demo"
+EXAMPLES = examples("bricksim demo", "bricksim demo --out /tmp/crane --no-video")
+STRUCTURE = Path(__file__).resolve().parents[1] / "data" / "crane.json"
+HOOK = 38
+"""The red brick that hangs from the jib."""
+LOAD_SHARE = 0.7
+"""Load on the hook in the second picture, as a share of what statics allows."""
+DROP_HEIGHT = 0.144
+DROP_TILT = (0.0, 90.0, 0.0)
+
+
+def command(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for pictures and video.")
+    ] = Path("out/demo"),
+    video: Annotated[bool, typer.Option("--video/--no-video", help="Write drop.mp4.")] = True,
+    json: JsonOption = False,
+    model: ModelOption = "default",
+) -> int:
+    """Analyse a small crane, load its hook, pull it until it breaks, and drop it: with pictures."""
+    from bricksim_core.cli.output_folder import LAST, output_folder
+    from bricksim_core.cli.summaries import changes_data, recording_data, write_json, write_video_of
+    from bricksim_core.experiments.drop import drop
+    from bricksim_core.experiments.film import film_strip
+    from bricksim_core.experiments.pull import pull
+    from bricksim_core.experiments.setup import rotation_from_degrees
+    from bricksim_core.formats import read_structure
+    from bricksim_core.mechanics.analysis import analyze
+    from bricksim_core.pictures import draw_structure, write_png
+    from bricksim_core.simulator import SimulatorConfig
+
+    structure = read_structure(STRUCTURE)
+    config = SimulatorConfig(model=model)
+    bricks = len(structure.graph)
+    with output_folder(out) as folder, progress("demo", 1.0) as show:
+        own = analyze(structure, model=model)
+        caption = f"{bricks} parts · safety factor {number(own.safety_factor)}"
+        write_png(
+            draw_structure(structure, title="A small crane stands", caption=caption),
+            folder / "crane.png",
+        )
+        show(0.1)
+        pulled = pull(structure, HOOK, direction=(0.0, 0.0, -1.0), config=config)
+        write_png(film_strip(pulled.recording, by_utilization=True), folder / "pull.png")
+        show(0.3)
+        load = LOAD_SHARE * pulled.limit
+        loaded = analyze(structure, loads={HOOK: (0.0, 0.0, -load, 0.0, 0.0, 0.0)}, model=model)
+        picture = draw_structure(
+            structure,
+            utilization=loaded.utilization,
+            title=f"{load:.2f} N on the hook",
+            caption=f"highest utilization {number(loaded.max_utilization)}",
+        )
+        write_png(picture, folder / "load.png")
+        show(0.4)
+        dropped = drop(
+            structure,
+            height=DROP_HEIGHT,
+            rotation=rotation_from_degrees(*DROP_TILT),
+            config=config,
+        )
+        write_png(film_strip(dropped), folder / "drop.png")
+        show(0.6)
+        if video:
+            write_video_of(dropped, folder / "drop.mp4")
+        data = {
+            "structure": str(STRUCTURE),
+            "model": model,
+            "stable": own.stable,
+            "safety_factor": own.safety_factor,
+            "hook_limit": pulled.limit,
+            "hook_break_force": pulled.break_force,
+            "hook_broken": changes_data(pulled.broken),
+            "loaded_utilization": loaded.max_utilization,
+            "drop": recording_data(dropped),
+        }
+        data["files"] = sorted(path.name for path in folder.iterdir())
+        write_json(data, folder / LAST)
+    if json:
+        print_json(data)
+        return 0
+    pieces = ", ".join(str(len(piece)) for piece in dropped.pieces)
+    broken = ", ".join(f"{c.stud_part} – {c.hole_part}" for c in pulled.broken) or "nothing"
+    print(f"a crane of {bricks} parts: {'stable' if own.stable else 'unstable'},")
+    print(f"  safety factor {number(own.safety_factor)}                 {out / 'crane.png'}")
+    print(f"  hook holds {number(pulled.limit)} N; {broken} breaks  {out / 'pull.png'}")
+    print(f"  utilization at {load:.2f} N: {number(loaded.max_utilization)}  {out / 'load.png'}")
+    print(f"dropped {DROP_HEIGHT} m on its side: pieces of {pieces}   {out / 'drop.png'}")
+    if video:
+        print(f"  video {out / 'drop.mp4'}")
+    return 0
