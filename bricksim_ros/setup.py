@@ -30,6 +30,7 @@ setup(
             "simulator = bricksim_ros.simulator_node:main",
             "markers = bricksim_ros.markers_node:main",
             "recorder = bricksim_ros.recorder_node:main",
+            "press_demo = bricksim_ros.press_demo:main",
         ],
     },
 )

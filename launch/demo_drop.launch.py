@@ -11,14 +11,14 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from bricksim_ros import launching
-from bricksim_ros.scene import drop_pose
+from bricksim_ros.scene import drop_entry
 
 
 def _nodes(context: LaunchContext) -> list:
     file = Path(launching.value(context, "structure")).expanduser().resolve()
     angles = [launching.number(context, f"{a}_deg") for a in ("roll", "pitch", "yaw")]
     scene = launching.write_scene(
-        [drop_pose(file, height=launching.number(context, "height"), rpy_deg=angles)]
+        [drop_entry(file, height=launching.number(context, "height"), rpy_deg=angles)]
     )
     return launching.simulation(context, {"scene": str(scene)})
 

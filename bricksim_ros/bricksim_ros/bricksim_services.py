@@ -77,7 +77,7 @@ class BricksimServices:
             raise BrickSimError(f"frame is {frame!r}, expected {self._frame!r} or none")
         pose = conversions.checked_pose(request.pose.pose, zero_is_identity=True)
         structure = _structure(request.text, request.uri, request.format, request.name)
-        entity = self._world.spawn("", structure, pose, hold=request.fixed)
+        entity = self._world.spawn("", structure, pose, hold=request.fixed or None)
         self._node.publish_now()  # type: ignore[attr-defined]
         own_ids = list(entity.part_ids)
         graph = self._world.simulator.graph

@@ -6,9 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import rclpy
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import Header
@@ -18,6 +16,7 @@ from bricksim_msgs import msg
 from bricksim_ros import parameters
 from bricksim_ros.marker_builder import MarkerBuilder, MarkerOptions
 from bricksim_ros.publishing import EVENTS, LATCHED, STREAM
+from bricksim_ros.running import run_node, spin
 
 
 class MarkersNode(Node):
@@ -99,16 +98,7 @@ class MarkersNode(Node):
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``ros2 run bricksim_ros markers``."""
-    rclpy.init(args=args)
-    node = MarkersNode()
-    try:
-        rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        node.destroy_node()
-        rclpy.try_shutdown()
-    return 0
+    return run_node(MarkersNode, spin, args)
 
 
 if __name__ == "__main__":

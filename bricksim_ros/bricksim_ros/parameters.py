@@ -85,10 +85,9 @@ def thresholds(node: Node, prefix: str, changes: Iterable[Parameter] = ()) -> An
     chosen = {}
     for field in dataclasses.fields(kind):
         name = f"{prefix}.{field.name}"
-        value = values.get(name, value(node, name))
-        if isinstance(value, float) and math.isnan(value):
-            raise BrickSimError(f"{name} is {value}, expected a number")
-        chosen[field.name] = value
+        chosen[field.name] = values.get(name, value(node, name))
+        if chosen[field.name] != chosen[field.name]:
+            raise BrickSimError(f"{name} is nan, expected a number")
     return kind(**chosen)
 
 

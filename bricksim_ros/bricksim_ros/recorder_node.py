@@ -12,10 +12,8 @@ from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
-from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.parameter_client import AsyncParameterClient
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
@@ -32,6 +30,7 @@ from bricksim_msgs import msg, srv
 from bricksim_ros import parameters
 from bricksim_ros.episode_writer import Channel, EpisodeWriter
 from bricksim_ros.message_definitions import full_definition
+from bricksim_ros.running import run_node, spin
 
 CLOCK = "/clock"
 TOPOLOGY = "bricksim/topology"
@@ -125,13 +124,13 @@ class RecorderNode(Node):
         stamp = _stamp(data, offset)
         if topic == CLOCK:
             assert stamp is not None
-            self._clock(stamp, data)
+            self._tick(stamp, data)
             return
         if self._writer is not None and self._now is not None:
             time_ns = stamp or self._now
             self._put(topic, data, time_ns)
 
-    def _clock(self, now: int, data: bytes) -> None:
+    def _tick(self, now: int, data: bytes) -> None:
         back = self._now is not None and now < self._now
         self._now = now
         if back and self._writer is not None:
@@ -377,17 +376,7 @@ def _version() -> str:
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``ros2 run bricksim_ros recorder``."""
-    rclpy.init(args=args)
-    node = RecorderNode()
-    try:
-        rclpy.spin(node)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        node.close()
-        node.destroy_node()
-        rclpy.try_shutdown()
-    return 0
+    return run_node(RecorderNode, spin, args, close=RecorderNode.close)
 
 
 if __name__ == "__main__":

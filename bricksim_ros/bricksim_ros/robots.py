@@ -55,7 +55,7 @@ class RobotFrames:
                 self._parent[child.attrib["link"]] = parent.attrib["link"]
 
     def transforms(self, engine: Engine) -> Iterator[tuple[str, str | None, Array]]:
-        """(link, parent link, parent_T_link) of every link; the root's parent is None, the world."""
+        """(link, parent link, parent_T_link) of every link; the root has no parent."""
         world_T_link = {link: engine.link_pose(self._robot, link) for link in self._parent}
         for link, parent in self._parent.items():
             pose = world_T_link[link]

@@ -6,7 +6,9 @@ structures:
     name: tower                 # unique; default: the file's stem
     position: [0.3, 0.0, 0.0]   # [m]
     rpy_deg: [0, 0, 90]         # roll, pitch, yaw [deg]
-    fixed: false                # true: the world holds the root part of each component
+    fixed: true                 # true: the world holds the root part of each component;
+                                # false: nothing is held; default: what the file says
+    baseplate: none             # for formats without one: auto or none; default: auto
 robots:
   - name: arm
     description: fr3.urdf.xacro
@@ -21,13 +23,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.errors import BrickSimError
+from bricksim_core.experiments.setup import rotation_from_degrees, standing
+from bricksim_core.formats import read_structure
 from bricksim_core.spatial import Array, transform
 
 
@@ -42,7 +46,8 @@ class StructureEntry:
     file: Path
     name: str
     world_T_structure: Array
-    fixed: bool
+    fixed: bool | None = None
+    baseplate: Literal["auto"] | None = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +112,41 @@ def read_scene(path: Path) -> Scene:
     return Scene(tuple(structures), tuple(robots))
 
 
+def drop_entry(file: Path, *, height: float, rpy_deg: Sequence[float]) -> dict[str, Any]:
+    """Scene entry of a structure that hangs over the ground, to be dropped.
+
+    Args:
+        file: Structure file.
+        height: From the ground to its lowest point [m].
+        rpy_deg: Roll, pitch, yaw of the file's frame [deg].
+
+    Raises:
+        BrickSimError: The file cannot be read.
+    """
+    structure = read_structure(file, baseplate=None)
+    pose = standing(structure, rotation_from_degrees(*rpy_deg), height)
+    return {
+        "file": str(file),
+        "position": pose[:3, 3].tolist(),
+        "rpy_deg": [float(a) for a in rpy_deg],
+        "fixed": False,
+        "baseplate": "none",
+    }
+
+
 def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
     where = f"structures[{index}]"
-    check.keys(entry, where, {"file", "name", "position", "rpy_deg", "fixed"})
+    check.keys(entry, where, {"file", "name", "position", "rpy_deg", "fixed", "baseplate"})
     file = resolve_uri(check.text(entry, where, "file"), check.path.parent)
     name = check.text(entry, where, "name", file.name.split(".")[0])
-    fixed = entry.get("fixed", False)
-    if not isinstance(fixed, bool):
+    fixed = entry.get("fixed")
+    if fixed is not None and not isinstance(fixed, bool):
         check.fail(f"{where}.fixed", fixed, "true or false")
-    return StructureEntry(file, name, check.pose(entry, where), fixed)
+    baseplate = entry.get("baseplate", "auto")
+    if baseplate not in ("auto", "none"):
+        check.fail(f"{where}.baseplate", baseplate, "auto or none")
+    plate = "auto" if baseplate == "auto" else None
+    return StructureEntry(file, name, check.pose(entry, where), fixed, plate)
 
 
 def _robot(check: _Checker, entry: Any, index: int) -> RobotEntry:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -24,6 +23,7 @@ from std_msgs.msg import String
 from bricksim_core.engines.factory import create_engine
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
+from bricksim_core.experiments.setup import extent
 from bricksim_core.formats import read_structure
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
@@ -32,11 +32,12 @@ from bricksim_ros import conversions, parameters
 from bricksim_ros.bricksim_services import BricksimServices
 from bricksim_ros.publishing import LATCHED, Publishing
 from bricksim_ros.robots import robot_spec
+from bricksim_ros.running import run_node
 from bricksim_ros.scene import Scene, StructureEntry, read_scene
 from bricksim_ros.simulation_interfaces_server import SimulationInterfacesServer
 from bricksim_ros.world import RunState, World
 
-_SPACING = 0.02
+_SPACING = 0.1
 """Gap [m] between structures that are put side by side."""
 _MAX_BACKLOG = 0.25
 """Wall time [s] that the simulation may be late before it gives up catching up."""
@@ -144,7 +145,7 @@ class SimulatorNode(LifecycleNode):
         self.world = world
         scene = self._scene()
         for entry in scene.structures:
-            structure = read_structure(entry.file)
+            structure = read_structure(entry.file, baseplate=entry.baseplate)
             world.spawn(
                 entry.name, structure, entry.world_T_structure, hold=entry.fixed, initial=True
             )
@@ -197,14 +198,13 @@ class SimulatorNode(LifecycleNode):
         path = self._value("scene")
         scene = read_scene(Path(path)) if path else Scene()
         entries = list(scene.structures)
-        x = 0.0
+        edge = 0.0
         for text in filter(None, self._value("structures")):
             file = Path(text)
-            poses = read_structure(file).part_poses().values()
-            low = min((pose[0, 3] for pose in poses), default=0.0)
-            high = max((pose[0, 3] for pose in poses), default=0.0)
-            entries.append(StructureEntry(file, "", transform((x - low, 0.0, 0.0)), False))
-            x += high - low + 10 * _SPACING
+            low, high = extent(read_structure(file), np.eye(4))
+            place = (edge - low[0], -0.5 * (low + high)[1], -low[2])
+            entries.append(StructureEntry(file, "", transform(place)))
+            edge += high[0] - low[0] + _SPACING
         return Scene(tuple(entries), scene.robots)
 
     def _value(self, name: str) -> Any:
@@ -454,27 +454,18 @@ class _Statistics:
 
 
 def main(args: list[str] | None = None) -> int:
-    """Entry point of ``ros2 run bricksim_ros simulator``."""
-    rclpy.init(args=args)
-    node = SimulatorNode()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    code = 0
-    try:
-        if parameters.value(node, "autostart"):
-            configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-            code = 0 if configured else 2
-            if configured:
-                node.trigger_activate()
-        if code == 0:
-            node.run()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown()
-    return code
+    """Entry point of ``ros2 run bricksim_ros simulator``; exit code 2 if it cannot start."""
+    return run_node(SimulatorNode, run_simulator, args)
+
+
+def run_simulator(node: SimulatorNode, _executor: SingleThreadedExecutor) -> int:
+    """Configures and activates the node if it shall, and runs it."""
+    if parameters.value(node, "autostart"):
+        if node.trigger_configure() != TransitionCallbackReturn.SUCCESS:
+            return 2
+        node.trigger_activate()
+    node.run()
+    return 0
 
 
 if __name__ == "__main__":

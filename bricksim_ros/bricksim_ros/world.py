@@ -71,7 +71,7 @@ class Entity:
         name: Unique name.
         structure: What was spawned.
         world_T_structure: (4, 4) where, at the start [m].
-        hold: True if the root part of each component is held by the world.
+        hold: What the world holds, as `World.spawn` takes it.
         part_ids: Simulator part id by the structure's own part id.
         initial: True if it belongs to the scene, False if a service spawned it.
     """
@@ -79,7 +79,7 @@ class Entity:
     name: str
     structure: Structure
     world_T_structure: Array
-    hold: bool
+    hold: bool | None
     part_ids: dict[int, int]
     initial: bool
 
@@ -217,7 +217,7 @@ class World:
         structure: Structure,
         world_T_structure: Array,
         *,
-        hold: bool = False,
+        hold: bool | None = None,
         rename: bool = False,
         initial: bool = False,
     ) -> Entity:
@@ -227,7 +227,8 @@ class World:
             name: Wanted name; empty makes one from the structure's name.
             structure: What to spawn.
             world_T_structure: (4, 4) where [m].
-            hold: The world holds the root part of each component.
+            hold: True: the world holds the root part of each component too; False: it holds
+                nothing; None: what the structure says.
             rename: Take another name if this one is in use.
             initial: It belongs to the scene.
 
@@ -328,10 +329,10 @@ class World:
         self,
         structure: Structure,
         world_T_structure: Array,
-        hold: bool,
+        hold: bool | None,
         part_ids: dict[int, int] | None,
     ) -> dict[int, int]:
-        fixed = set(structure.fixed)
+        fixed = set() if hold is False else set(structure.fixed)
         if hold:
             graph = structure.graph
             fixed |= {graph.component_parts(c)[0] for c in graph.component_ids}

@@ -109,7 +109,7 @@ def test_broken_connection_flashes_and_goes(topology: msg.BrickTopology) -> None
         header=topology.header,
         kind="broken",
         cause="overload",
-        connection=list(topology.connections)[0],
+        connection=next(iter(topology.connections)),
     )
     event.pose.orientation.w = 1.0
     (first,) = builder.add_event(event)

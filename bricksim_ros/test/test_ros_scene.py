@@ -29,7 +29,7 @@ robots:
         )
     )
     tower, base = scene.structures
-    assert (tower.file, tower.name, tower.fixed) == (tmp_path / "tower.json", "tower", False)
+    assert (tower.file, tower.name, tower.fixed) == (tmp_path / "tower.json", "tower", None)
     assert np.array_equal(tower.world_T_structure, np.eye(4))
     assert (base.file, base.fixed) == (Path("/abs/base.txt"), True)
     # A quarter turn about z carries x to y.
@@ -48,6 +48,7 @@ robots:
         ("structures: [{name: a}]", "structures[0].file", "None"),
         ("structures: [{file: a, hight: 1}]", "structures[0].hight", "1"),
         ("structures: [{file: a, fixed: 1}]", "structures[0].fixed", "1"),
+        ("structures: [{file: a, baseplate: 3}]", "structures[0].baseplate", "3"),
         ("structures: [{file: a}, {file: b/a}]", "name", "'a'"),
         ("robots: [{name: r, description: d, joint_positions: [1]}]", "joint_positions", "[1]"),
         ("extra: 1", "scene.extra", "1"),

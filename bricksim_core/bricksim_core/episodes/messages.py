@@ -57,9 +57,7 @@ def structure_from_topology(message: Any, *, name: str = "scene") -> Structure:
             fixed.add(int(part.id))
     for item in message.connections:
         c = connection_from_message(item)
-        graph.connect(
-            c.stud_part, c.hole_part, c.offset, c.yaw, connection_id=c.id, closure=False
-        )
+        graph.connect(c.stud_part, c.hole_part, c.offset, c.yaw, connection_id=c.id, closure=False)
     poses = {}
     for component in message.components:
         root = int(component.root_part)

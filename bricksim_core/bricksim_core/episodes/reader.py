@@ -158,9 +158,7 @@ def _apply(event: Any, connected: set[int]) -> list[str]:
 def _enter(episode: Episode, time: float, kind: str, message: Any) -> None:
     if kind == TOPOLOGY:
         # Every split begins with the last topology again.
-        if not episode.topologies or message.next_event != episode.topologies[-1][1].next_event:
-            episode.topologies.append((time, message))
-        elif [p.id for p in message.parts] != [p.id for p in episode.topologies[-1][1].parts]:
+        if not episode.topologies or _differ(message, episode.topologies[-1][1]):
             episode.topologies.append((time, message))
     elif kind == EVENT:
         episode.events.append(message)
@@ -172,6 +170,11 @@ def _enter(episode: Episode, time: float, kind: str, message: Any) -> None:
     elif kind == UTILIZATION:
         pairs = zip(message.connection_ids, message.utilization, strict=True)
         episode.utilizations.append((time, {int(k): float(v) for k, v in pairs}))
+
+
+def _differ(topology: Any, other: Any) -> bool:
+    ids = [[int(part.id) for part in message.parts] for message in (topology, other)]
+    return topology.next_event != other.next_event or ids[0] != ids[1]
 
 
 def _records(

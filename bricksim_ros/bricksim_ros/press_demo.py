@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Presses one structure onto another through ROS: services, a wrench topic, an event."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import Pose, PoseStamped, WrenchStamped
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+
+from bricksim_core.errors import BrickSimError
+from bricksim_core.experiments.press import CLEARANCE, RAMP, SETTLING
+from bricksim_core.experiments.setup import extent, rotation_from_degrees, standing
+from bricksim_core.formats import read_structure
+from bricksim_core.parts import STUD_PITCH, BrickShape
+from bricksim_core.spatial import Array, position_of, quaternion_of
+from bricksim_core.topology import BrickTopologyGraph, Structure
+from bricksim_msgs import msg, srv
+from bricksim_ros import conversions, parameters
+from bricksim_ros.publishing import EVENTS, STREAM
+from bricksim_ros.running import run_node
+
+_PARAMETERS: dict[str, tuple[Any, str]] = {
+    "lower": ("", "Structure file that stays below; empty: a 4x4 plate"),
+    "upper": ("", "Structure file that is pressed on; empty: a 4x2 brick"),
+    "offset": ([0, 0], "Least corner of the upper one from that of the lower one [studs]"),
+    "yaw": (0, "Turn of the upper one about the vertical [quarter turns]"),
+    "force": (5.0, "Greatest force [N]; grows evenly over half a second"),
+}
+
+
+class PressDemo(Node):
+    """Spawns two structures, presses, and says whether they connected."""
+
+    def __init__(self) -> None:
+        super().__init__("press_demo")
+        for name, (default, text) in _PARAMETERS.items():
+            self.declare_parameter(name, default, ParameterDescriptor(description=text))
+        self.connected: bool | None = None
+        self._upper: list[int] = []
+        self._shares: list[float] = []
+        self._start: float | None = None
+        self._spawn = self.create_client(srv.SpawnStructure, "bricksim/spawn_structure")
+        self._wrench = self.create_publisher(WrenchStamped, "bricksim/apply_wrench", 100)
+        self.create_subscription(
+            msg.ConnectionEvent, "bricksim/connection_events", self._event, EVENTS
+        )
+        self.create_subscription(Clock, "/clock", self._tick, STREAM)
+        lower, upper = self._structures()
+        lower_pose, upper_pose = self._poses(lower, upper)
+        self._shares = [part.shape.mass for part in upper.graph.parts()]
+        self._ask(lower, lower_pose, True, lambda: self._ask(upper, upper_pose, False, self._begin))
+
+    def _structures(self) -> tuple[Structure, Structure]:
+        files = [parameters.value(self, name) for name in ("lower", "upper")]
+        defaults = (BrickShape(4, 4, 1), BrickShape(4, 2))
+        lower, upper = (
+            read_structure(Path(file), baseplate=None) if file else _single(shape)
+            for file, shape in zip(files, defaults, strict=True)
+        )
+        return lower, upper
+
+    def _poses(self, lower: Structure, upper: Structure) -> tuple[Array, Array]:
+        yaw = 90.0 * parameters.value(self, "yaw")
+        offset = np.array(parameters.value(self, "offset"), dtype=float)
+        lower_pose = standing(lower)
+        lower_low, lower_high = extent(lower, lower_pose)
+        upper_pose = standing(upper, rotation_from_degrees(0.0, 0.0, yaw))
+        upper_low, _ = extent(upper, upper_pose)
+        upper_pose[:2, 3] += lower_low[:2] + STUD_PITCH * offset - upper_low[:2]
+        upper_pose[2, 3] = lower_high[2] + CLEARANCE - upper_low[2]
+        return lower_pose, upper_pose
+
+    def _ask(self, structure: Structure, pose: Array, fixed: bool, then) -> None:
+        from bricksim_core.formats import Format, format_structure
+
+        request = srv.SpawnStructure.Request(
+            text=format_structure(structure, Format.TOPOLOGY), fixed=fixed
+        )
+        request.pose = PoseStamped(pose=Pose())
+        conversions.set_position(request.pose.pose.position, position_of(pose))
+        conversions.set_quaternion(request.pose.pose.orientation, quaternion_of(pose))
+        self._spawn.wait_for_service()
+
+        def answered(future) -> None:
+            response = future.result()
+            if not response.success:
+                self.get_logger().error(response.message)
+                self.connected = False
+                return
+            self._upper = list(response.part_ids)
+            then()
+
+        self._spawn.call_async(request).add_done_callback(answered)
+
+    def _begin(self) -> None:
+        self._start = float("nan")
+
+    def _tick(self, clock: Clock) -> None:
+        if self._start is None or self.connected is not None:
+            return
+        now = clock.clock.sec + 1e-9 * clock.clock.nanosec
+        if np.isnan(self._start):
+            self._start = now
+        pressing = (now - self._start - SETTLING) / RAMP
+        if pressing > 2.0:
+            self.get_logger().error("pressed to the limit without a connection")
+            self.connected = False
+        force = float(np.clip(pressing, 0.0, 1.0)) * parameters.value(self, "force")
+        for part_id, mass in zip(self._upper, self._shares, strict=True):
+            wrench = WrenchStamped()
+            wrench.header.stamp = clock.clock
+            wrench.header.frame_id = f"brick_{part_id}"
+            wrench.wrench.force.z = -force * mass / sum(self._shares)
+            self._wrench.publish(wrench)
+
+    def _event(self, event: msg.ConnectionEvent) -> None:
+        if event.cause == event.PRESSED and event.connection.hole_part in self._upper:
+            c = event.connection
+            self.get_logger().info(
+                f"connected: part {c.hole_part} on part {c.stud_part}, offset"
+                f" {c.offset[0]}, {c.offset[1]}, yaw {c.yaw}, pressed with {event.force:.2f} N"
+            )
+            self.connected = True
+
+
+def _single(shape: BrickShape) -> Structure:
+    graph = BrickTopologyGraph()
+    part = graph.add_part(shape, (200, 30, 30))
+    return Structure(graph, {graph.component_of(part): np.eye(4)})
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point of ``ros2 run bricksim_ros press_demo``; exit code 0 if they connected."""
+    try:
+        return run_node(PressDemo, _press, args)
+    except BrickSimError as error:
+        print(f"press_demo: {error}", file=sys.stderr)
+        return 2
+
+
+def _press(node: PressDemo, executor: SingleThreadedExecutor) -> int:
+    while node.connected is None:
+        executor.spin_once()
+    return 0 if node.connected else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

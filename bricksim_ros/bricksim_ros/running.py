@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the nodes' programs start and end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+
+
+def run_node[N: Node](
+    make: Callable[[], N],
+    work: Callable[[N, SingleThreadedExecutor], int],
+    args: list[str] | None = None,
+    *,
+    close: Callable[[N], None] | None = None,
+) -> int:
+    """Makes a node, lets it work until it is done or interrupted, and takes it down.
+
+    Args:
+        make: Makes the node.
+        work: Spins it; returns the exit code.
+        args: Command line arguments.
+        close: Called before the node is destroyed, however it ended.
+
+    Returns:
+        The exit code, 0 after an interrupt.
+    """
+    rclpy.init(args=args)
+    executor = SingleThreadedExecutor()
+    node: N | None = None
+    code = 0
+    try:
+        node = make()
+        executor.add_node(node)
+        code = work(node, executor)
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    finally:
+        # Ctrl-C reaches a launched process twice: from the terminal and from launch.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if node is not None:
+            if close is not None:
+                close(node)
+            executor.shutdown()
+            node.destroy_node()
+        rclpy.try_shutdown()
+    return code
+
+
+def spin(_node: Node, executor: SingleThreadedExecutor) -> int:
+    """Serves callbacks until the context ends."""
+    executor.spin()
+    return 0

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole systems: launch files with simulator, markers and recorder; how they start and end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import launch_pytest
+import numpy as np
+import pytest
+from ament_index_python.packages import get_package_share_directory
+from geometry_msgs.msg import Point, Pose, PoseStamped
+from launch import LaunchDescription
+from launch.actions import IncludeLaunchDescription
+from launch_pytest.actions import ReadyToTest
+from launch_ros.actions import Node
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.qos import QoSProfile
+from ros_client import RosClient, ros_client
+from rosbags.highlevel import AnyReader
+from rosgraph_msgs.msg import Clock
+from simulation_interfaces.msg import Result, SimulationState
+from simulation_interfaces.srv import (
+    GetEntities,
+    ResetSimulation,
+    SetSimulationState,
+    StepSimulation,
+)
+from visualization_msgs.msg import Marker, MarkerArray
+
+from bricksim_core.episodes.reader import read_episode, verify
+from bricksim_core.episodes.replay import episode_recording
+from bricksim_core.spatial import transform
+from bricksim_msgs import msg, srv
+from bricksim_ros.publishing import EVENTS, LATCHED
+
+DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
+TOWER = DATA / "bricksim" / "demo_assembly_structure1.json"
+GUITAR = DATA / "brickgpt" / "texture_guitar.txt"
+LAUNCH = Path(get_package_share_directory("bricksim_ros")) / "launch"
+
+
+def _include(name: str, **arguments: str) -> IncludeLaunchDescription:
+    return IncludeLaunchDescription(str(LAUNCH / name), launch_arguments=list(arguments.items()))
+
+
+def _state(ros: RosClient, state: int) -> None:
+    response = ros.call(
+        SetSimulationState, "set_simulation_state", state=SimulationState(state=state)
+    )
+    codes = (Result.RESULT_OK, SetSimulationState.Response.ALREADY_IN_TARGET_STATE)
+    assert response.result.result in codes
+
+
+# -- recording -----------------------------------------------------------------------------------
+
+
+@launch_pytest.fixture
+def recorded_scene(tmp_path):
+    """The scene launch file with a recorder, which begins long after the scene is there."""
+    return LaunchDescription(
+        [
+            _include(
+                "scene.launch.py",
+                structures=f"{TOWER},{GUITAR}",
+                start_paused="true",
+                real_time_factor="0",
+            ),
+            Node(package="bricksim_ros", executable="recorder", output="screen"),
+            ReadyToTest(),
+        ]
+    )
+
+
+@pytest.mark.launch(fixture=recorded_scene)
+def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tmp_path) -> None:
+    with ros_client() as ros:
+        events = ros.collect(msg.ConnectionEvent, "bricksim/connection_events", EVENTS)
+        states = ros.collect(msg.BrickStateArray, "bricksim/brick_states", 2000)
+        topologies = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
+        ros.wait_for(lambda: topologies, "the topology")
+        ros.call(StepSimulation, "step_simulation", steps=60)
+        bag = tmp_path / "bag"
+        started = ros.call(
+            srv.StartRecording,
+            "bricksim/start_recording",
+            path=str(bag),
+            name="late",
+            metadata=["operator=test"],
+        )
+        assert started.success, started.message
+        again = ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
+        assert not again.success and "running" in again.message
+        first = len(events)
+        ros.call(StepSimulation, "step_simulation", steps=30)
+        connection = topologies[-1].connections[0]
+        broken = ros.call(srv.Disconnect, "bricksim/disconnect", connection_ids=[connection.id])
+        assert broken.success, broken.message
+        spawned = ros.call(
+            srv.SpawnStructure,
+            "bricksim/spawn_structure",
+            uri=str(TOWER),
+            pose=PoseStamped(pose=Pose(position=Point(y=1.0))),
+        )
+        assert spawned.success, spawned.message
+        ros.call(StepSimulation, "step_simulation", steps=30)
+        ros.spin_for(0.5)
+        stopped = ros.call(srv.StopRecording, "bricksim/stop_recording")
+        assert stopped.success, stopped.message
+        assert stopped.dropped == 0
+        live_events, live_states = events[first:], list(states)
+        idle = ros.call(srv.StopRecording, "bricksim/stop_recording")
+        assert not idle.success
+
+    episode = read_episode(bag)
+    assert verify(episode) == []
+    assert [e.sequence for e in episode.events] == [e.sequence for e in live_events]
+    assert episode.metadata["operator"] == "test"
+    assert "structure.json" in episode.attachments
+    # 60 steps of 1/60 s: the clock of the first one is the beginning.
+    assert stopped.duration == pytest.approx(1.0, abs=2 / 60)
+    assert episode.end - episode.start == pytest.approx(stopped.duration, abs=1e-9)
+    assert episode.topologies[0][0] == pytest.approx(episode.start)
+    assert all(t >= episode.start for t, _ in episode.topologies)
+
+    last = live_states[-1]
+    recording = episode_recording(episode)
+    live = transform(
+        np.array(last.positions).reshape(-1, 3), np.array(last.orientations).reshape(-1, 4)
+    )
+    assert list(recording.parts) == list(last.part_ids)
+    assert np.allclose(recording.world_T_part[-1], live, atol=1e-12)
+
+    with AnyReader([bag]) as reader:
+        types = {c.topic: c.msgtype for c in reader.connections}
+        times = [t for _, t, _ in reader.messages()]
+        clocks = [t for c, t, _ in reader.messages() if c.topic == "/clock"]
+    assert types["/bricksim/topology"] == "bricksim_msgs/msg/BrickTopology"
+    assert min(times) == min(clocks), "no message precedes the first clock"
+    assert (bag / "metadata.yaml").read_text().count("transient_local") >= 1
+
+    done = subprocess.run(
+        [sys.executable, "-m", "bricksim_core", "replay", str(bag), "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "equals the events" in done.stdout
+    assert (tmp_path / "out" / "strip.png").stat().st_size > 10_000
+    assert (tmp_path / "out" / "video.mp4").stat().st_size > 5_000
+
+
+@pytest.mark.launch(fixture=recorded_scene)
+def test_a_reset_of_time_begins_a_new_bag(recorded_scene, tmp_path) -> None:
+    with ros_client() as ros:
+        bag = tmp_path / "bag"
+        ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
+        ros.call(StepSimulation, "step_simulation", steps=20)
+        ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_ALL)
+        ros.call(StepSimulation, "step_simulation", steps=10)
+        ros.spin_for(0.5)
+        assert ros.call(srv.StopRecording, "bricksim/stop_recording").success
+    first, second = read_episode(bag), read_episode(tmp_path / "bag_1")
+    assert verify(first) == verify(second) == []
+    assert second.start < first.end
+    assert len(second.topologies) >= 1
+
+
+# -- markers -------------------------------------------------------------------------------------
+
+
+@launch_pytest.fixture
+def scene_with_markers():
+    """The scene launch file, playing."""
+    return LaunchDescription([_include("scene.launch.py", structures=str(TOWER)), ReadyToTest()])
+
+
+@pytest.mark.launch(fixture=scene_with_markers)
+def test_a_restarted_viewer_sees_everything_and_then_only_changes(scene_with_markers) -> None:
+    def bricks(arrays: list[MarkerArray]) -> set[int]:
+        return {m.id for a in arrays for m in a.markers if m.ns == "bricks"}
+
+    for _ in range(2):
+        with ros_client() as ros:
+            arrays = ros.collect(MarkerArray, "bricksim/markers", LATCHED)
+            ros.wait_for(lambda: len(bricks(arrays)) == 5, "markers of five bricks")  # noqa: B023
+    with ros_client() as ros:
+        arrays = ros.collect(MarkerArray, "bricksim/markers", LATCHED)
+        ros.wait_for(lambda: len(bricks(arrays)) == 5, "markers of five bricks")
+        ros.spin_for(1.5)
+        del arrays[:]
+        ros.spin_for(1.5)
+        assert not bricks(arrays), "nothing changed, yet bricks are sent again"
+        ros.call(
+            srv.Disconnect,
+            "bricksim/disconnect",
+            connection_ids=[0],
+        )
+        ros.wait_for(
+            lambda: [m for a in arrays for m in a.markers if m.action == Marker.DELETE],
+            "the deletion of the connection's marker",
+        )
+
+
+# -- clock, namespaces, load ---------------------------------------------------------------------
+
+
+@launch_pytest.fixture
+def two_namespaces():
+    """Two simulators side by side; one of them has the clock."""
+    return LaunchDescription(
+        [
+            Node(
+                package="bricksim_ros",
+                executable="simulator",
+                namespace=name,
+                parameters=[
+                    {"publish_clock": name == "left", "structures": [str(TOWER)]},
+                ],
+                output="screen",
+            )
+            for name in ("left", "right")
+        ]
+        + [ReadyToTest()]
+    )
+
+
+@pytest.mark.launch(fixture=two_namespaces)
+def test_two_simulators_in_two_namespaces_do_not_meet(two_namespaces) -> None:
+    with ros_client("left") as left, ros_client("right") as right:
+        clocks = left.collect(Clock, "/clock")
+        left.wait_for(lambda: clocks, "the clock", timeout=30)
+        assert left.node.count_publishers("/clock") == 1
+        pose = PoseStamped(pose=Pose(position=Point(y=1.0)))
+        spawned = left.call(
+            srv.SpawnStructure, "bricksim/spawn_structure", uri=str(TOWER), pose=pose
+        )
+        assert spawned.success, spawned.message
+        counts = [len(ros.call(GetEntities, "get_entities").entities) for ros in (left, right)]
+        assert counts == [2 + 10, 1 + 5]
+
+
+@launch_pytest.fixture
+def many_bricks(tmp_path):
+    """Two hundred loose bricks, in real time."""
+    rows = [f"2x4 ({3 * (i % 20)},{5 * (i // 20)},0)" for i in range(200)]
+    path = tmp_path / "many.txt"
+    path.write_text("\n".join(rows) + "\n")
+    scene = tmp_path / "scene.yaml"
+    scene.write_text(f"structures: [{{file: {path}, baseplate: none}}]\n")
+    return LaunchDescription(
+        [
+            Node(
+                package="bricksim_ros",
+                executable="simulator",
+                parameters=[{"scene": str(scene), "start_paused": True}],
+                output="screen",
+            ),
+            ReadyToTest(),
+        ]
+    )
+
+
+@pytest.mark.launch(fixture=many_bricks)
+def test_every_event_arrives_once_and_in_order(many_bricks) -> None:
+    with ros_client() as ros:
+        events = ros.collect(msg.ConnectionEvent, "bricksim/connection_events", EVENTS)
+        states = ros.collect(msg.BrickStateArray, "bricksim/brick_states", QoSProfile(depth=1000))
+        _state(ros, SimulationState.STATE_PLAYING)
+        ros.wait_for(lambda: states and len(states[-1].part_ids) == 200, "200 bricks")
+        topology = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
+        ros.wait_for(lambda: topology, "the topology")
+        parts = [p.id for p in topology[-1].parts]
+        made = 0
+        for low, high in zip(parts[0::2], parts[1::2], strict=True):
+            answer = ros.call(
+                srv.Connect, "bricksim/connect", stud_part=low, hole_part=high, offset=(0, 0), yaw=0
+            )
+            assert answer.success, answer.message
+            made += len(answer.connection_ids)
+            if made >= 40:
+                break
+        ros.wait_for(lambda: len(events) >= made, "all events")
+        ros.spin_for(0.5)
+        assert [e.sequence for e in events] == list(range(made))
+        stamps = [e.header.stamp.sec + 1e-9 * e.header.stamp.nanosec for e in events]
+        assert stamps == sorted(stamps) and stamps[0] > 0
+
+
+# -- starting and ending -------------------------------------------------------------------------
+
+
+@launch_pytest.fixture
+def sleeping_simulator():
+    """A simulator that is not configured yet."""
+    return LaunchDescription(
+        [
+            Node(
+                package="bricksim_ros",
+                executable="simulator",
+                parameters=[{"autostart": False, "structures": [str(TOWER)]}],
+                output="screen",
+            ),
+            ReadyToTest(),
+        ]
+    )
+
+
+@pytest.mark.launch(fixture=sleeping_simulator)
+def test_lifecycle_goes_round_ten_times(sleeping_simulator) -> None:
+    cycle = {
+        Transition.TRANSITION_CONFIGURE: State.PRIMARY_STATE_INACTIVE,
+        Transition.TRANSITION_ACTIVATE: State.PRIMARY_STATE_ACTIVE,
+        Transition.TRANSITION_DEACTIVATE: State.PRIMARY_STATE_INACTIVE,
+        Transition.TRANSITION_CLEANUP: State.PRIMARY_STATE_UNCONFIGURED,
+    }
+    with ros_client() as ros:
+        topics: list[int] = []
+        for _ in range(10):
+            for transition, expected in cycle.items():
+                answer = ros.call(
+                    ChangeState, "simulator/change_state", transition=Transition(id=transition)
+                )
+                assert answer.success
+                state = ros.call(GetState, "simulator/get_state").current_state.id
+                assert state == expected
+                if transition == Transition.TRANSITION_ACTIVATE:
+                    received = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
+                    ros.wait_for(lambda: received, "the topology")  # noqa: B023
+                    assert len(received[-1].parts) == 5
+            ros.wait_for(
+                lambda: ros.node.count_publishers("bricksim/topology") == 0,
+                "the publishers to be gone",
+            )
+            topics.append(len(ros.node.get_topic_names_and_types()))
+        assert len(set(topics[1:])) == 1, "topics are left behind"
+
+
+def _launch(*arguments: str, **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        ["ros2", "launch", "bricksim_ros", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
+
+
+def _group(process: subprocess.Popen) -> list[str]:
+    """Command lines of what still runs in the process's session."""
+    found = subprocess.run(
+        ["ps", "-o", "args=", "--sid", str(process.pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
+
+
+def test_ctrl_c_ends_everything_soon(ros_domain_id) -> None:
+    process = _launch("scene.launch.py", f"structures:={TOWER}", "record:=false")
+    try:
+        with ros_client() as ros:
+            clocks = ros.collect(Clock, "/clock")
+            ros.wait_for(lambda: clocks, "the clock")
+        start = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+        assert time.monotonic() - start < 10.0  # 3 s on a machine that does nothing else
+        assert process.returncode in (0, 130, -signal.SIGINT), output
+        assert "Traceback" not in output, output
+        assert _group(process) == []
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("structures: [{file: nowhere.json}]\n")
+    process = _launch("scene.launch.py", f"scene:={bad}")
+    output, _ = process.communicate(timeout=60)
+    assert "nowhere.json" in output
+    assert "Traceback" not in output, output
+    assert _group(process) == []
+
+
+def test_the_press_demo_connects(ros_domain_id) -> None:
+    process = _launch("demo_press.launch.py", "real_time_factor:=1.0", "markers:=false")
+    output, _ = process.communicate(timeout=120)
+    assert "connected: part" in output, output
+    assert _group(process) == []
+
+
+def test_the_drop_demo_ends_by_itself(ros_domain_id, tmp_path) -> None:
+    process = _launch(
+        "demo_drop.launch.py",
+        f"structure:={GUITAR}",
+        "roll_deg:=40",
+        "duration:=0.5",
+        "record:=true",
+        f"bag:={tmp_path / 'bag'}",
+    )
+    output, _ = process.communicate(timeout=120)
+    assert "Traceback" not in output, output
+    assert _group(process) == []
+    episode = read_episode(tmp_path / "bag")
+    assert verify(episode) == []
+    first, last = episode.states[0], episode.states[-1]
+    assert first.world_T_part[:, 2, 3].min() > last.world_T_part[:, 2, 3].min()
+
+
+@pytest.mark.parametrize("name", ["scene", "demo_drop", "demo_press"])
+def test_arguments_are_described(name: str) -> None:
+    done = subprocess.run(
+        ["ros2", "launch", "bricksim_ros", f"{name}.launch.py", "--show-args"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for argument in ("engine", "use_sim_time", "namespace", "rviz", "record"):
+        assert f"'{argument}'" in done.stdout
+    assert "No description" not in done.stdout
