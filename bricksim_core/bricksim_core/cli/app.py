@@ -27,6 +27,7 @@ from bricksim_core.cli import (
     info,
     press,
     pull,
+    replay,
     version,
 )
 from bricksim_core.errors import BrickSimError
@@ -43,7 +44,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (analyze, drop, press, pull, info, convert, demo, bench, doctor, version):
+for module in (analyze, drop, press, pull, info, convert, demo, replay, bench, doctor, version):
     app.command(module.NAME, epilog=module.EXAMPLES)(module.command)
 
 
