@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries everything that the engine relies on in Isaac Sim, one call after the other.
+
+For a machine with a GPU: the first run finds all that differs at once. Truth is mechanics (weight,
+free fall) and what the engine was told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bricksim_core.doctor import Check
+from bricksim_core.engines.isaacsim.launch import REQUIREMENTS, IsaacOptions, start
+from bricksim_core.engines.protocol import BodySpec, StepReport
+from bricksim_core.errors import BrickSimError
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import Array, transform
+from bricksim_core.topology import BrickTopologyGraph
+
+if TYPE_CHECKING:
+    from bricksim_core.engines.isaacsim.engine import IsaacEngine
+
+_STEPS = 60
+
+
+def checks(options: IsaacOptions | None = None) -> Iterator[Check]:
+    """Everything, in order; what comes after the start only where it starts.
+
+    Args:
+        options: How to run the application; None: headless, with the ROS 2 bridge.
+    """
+    options = options or IsaacOptions(ros_bridge=True)
+    for requirement in REQUIREMENTS:
+        check = _tried(requirement.__name__.removeprefix("require_"), requirement)
+        yield check
+        if not check.ok:
+            return
+    started: list[IsaacEngine] = []
+
+    def begin() -> str:
+        started.append(start(**vars(options)))
+        return "application, stage, physics, clock graph"
+
+    yield _tried("start", begin)
+    if not started:
+        return
+    engine = started[0]
+    try:
+        for name, function in _CALLS.items():
+            yield _tried(name, lambda function=function: function(engine))
+    finally:
+        engine.close()
+
+
+def _tried(name: str, function: Callable[[], str]) -> Check:
+    try:
+        return Check(f"isaacsim: {name}", True, function())
+    except BrickSimError as error:
+        return Check(f"isaacsim: {name}", False, str(error))
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{frame.filename}:{frame.lineno}"
+        return Check(f"isaacsim: {name}", False, f"{type(error).__name__}: {error} ({where})")
+
+
+def _tower(count: int, pose: Array, first: int = 0, fixed: bool = False) -> BodySpec:
+    graph = BrickTopologyGraph()
+    ids = [graph.add_part(BrickShape(4, 2), part_id=first + i) for i in range(count)]
+    for below, above in itertools.pairwise(ids):
+        graph.connect(below, above, (0, 0), 0)
+    layout = graph.layout(graph.component_of(ids[0]))
+    return BodySpec(first, layout, pose, np.zeros(6), fixed, ((200, 30, 30),) * count)
+
+
+def _expect(what: str, found: Array | float, expected: Array | float, tolerance: float) -> str:
+    gap = float(np.max(np.abs(np.asarray(found) - np.asarray(expected))))
+    if not gap <= tolerance:
+        raise BrickSimError(f"{what}: {found}, expected {expected} within {tolerance}")
+    return f"{what} within {gap:.1e}"
+
+
+def _run(engine: IsaacEngine, steps: int) -> StepReport:
+    for _ in range(steps - 1):
+        engine.step()
+    return engine.step()
+
+
+def _clear(engine: IsaacEngine) -> None:
+    engine.update(engine.scene.component_ids, [])
+
+
+def _free_fall(engine: IsaacEngine) -> str:
+    _clear(engine)
+    engine.update([], [_tower(1, transform([0, 0, 1]))])
+    report = _run(engine, 24)
+    speed = 9.81 * 24 * engine.timestep
+    return _expect("speed of fall [m/s]", report.twist[0, 2], -speed, 1e-3)
+
+
+def _rest(engine: IsaacEngine) -> str:
+    _clear(engine)
+    spec = _tower(1, np.eye(4))
+    engine.update([], [spec])
+    report = _run(engine, _STEPS)
+    if report.contacts.names != ("ground",):
+        raise BrickSimError(f"contacts are with {report.contacts.names}, expected the ground")
+    weight = spec.layout.masses.sum() * 9.81 * engine.timestep
+    return _expect("impulse [N s]", report.contacts.impulse.sum(axis=0)[2], weight, 0.01 * weight)
+
+
+def _velocity(engine: IsaacEngine) -> str:
+    _clear(engine)
+    spec = _tower(1, transform([0, 0, 1]))
+    twist = np.array([0.1, -0.2, 0.3, 0.0, 0.0, 1.0])
+    engine.update([], [BodySpec(0, spec.layout, spec.world_T_component, twist, False, spec.colors)])
+    _, twists = engine.part_motion()
+    return _expect("twist as given", twists[0], twist, 1e-4)
+
+
+def _welds(engine: IsaacEngine) -> str:
+    _clear(engine)
+    engine.update([], [_tower(10, transform([0, 0, 0.3]))])
+    _run(engine, _STEPS)
+    return _expect("gap of ten welded bricks [m]", engine.deformation().max(), 0.0, 2e-4)
+
+
+def _join_and_break(engine: IsaacEngine) -> str:
+    _clear(engine)
+    engine.update([], [_tower(1, transform([0, 0, 0.3])), _tower(1, transform([1, 0, 0.3]), 5)])
+    engine.update([0, 5], [_tower(2, transform([0, 0, 0.3]), 10)])
+    engine.step()
+    engine.update([10], [_tower(1, transform([0, 0, 0.3]), 10)])
+    report = engine.step()
+    return _expect("components", float(len(report.component_ids)), 1.0, 0.0)
+
+
+def _seated(engine: IsaacEngine) -> str:
+    _clear(engine)
+    low = _tower(1, transform([0, 0, 0.3]), fixed=True)
+    high = _tower(1, transform([0, 0, 0.3096]), 1)
+    engine.update([], [low, high], [(0, 1)])
+    report = _run(engine, 12)
+    return _expect("height of seated studs [m]", report.world_T_component[1, 2, 3], 0.3096, 2e-4)
+
+
+def _hold(engine: IsaacEngine) -> str:
+    _clear(engine)
+    pose = transform([0, 0, 0.5])
+    engine.update([], [_tower(1, pose)])
+    engine.update([0], [_tower(1, pose, fixed=True)])
+    _run(engine, _STEPS)
+    poses, _ = engine.part_motion()
+    groups = engine.scene.groups
+    expected, _ = groups.part_motion(pose[None], np.zeros((1, 6)))
+    return _expect("place of a held brick [m]", poses[0, :3, 3], expected[0, :3, 3], 1e-6)
+
+
+def _wrench(engine: IsaacEngine) -> str:
+    _clear(engine)
+    spec = _tower(1, transform([0, 0, 1]))
+    engine.update([], [spec])
+    mass = spec.layout.masses.sum()
+    engine.apply_wrench(0, np.array([0.0, 0.0, 2 * mass * 9.81, 0, 0, 0]))
+    speed = engine.step().twist[0, 2]
+    return _expect("speed after a push [m/s]", speed, 9.81 * engine.timestep, 1e-4)
+
+
+def _scene_query(engine: IsaacEngine) -> str:
+    from bricksim_core.engines.boxes import brick_boxes
+
+    boxes = brick_boxes(_tower(1, transform([0, 0, 5])).layout)
+    if engine.hits_robot(boxes):
+        raise BrickSimError("a box in an empty place overlaps a robot")
+    return "overlap_box"
+
+
+def _franka(engine: IsaacEngine) -> str:
+    from isaacsim.core.experimental.prims import Articulation
+    from isaacsim.core.experimental.utils.stage import add_reference_to_stage
+    from isaacsim.storage.native import get_assets_root_path
+
+    from bricksim_core.engines.isaacsim.robots import FRANKAS
+
+    found = []
+    for joint, asset in FRANKAS.items():
+        path = f"/World/Robots/check_{joint}"
+        add_reference_to_stage(usd_path=get_assets_root_path() + asset, path=path)
+        names = Articulation(path).dof_names
+        if joint not in names:
+            raise BrickSimError(f"{asset} has the joints {names}, expected {joint} among them")
+        found.append(f"{asset.rpartition('/')[2]}: {len(names)} joints")
+        engine.author.stage.RemovePrim(path)
+    return ", ".join(found)
+
+
+_CALLS: dict[str, Callable[[IsaacEngine], str]] = {
+    "free fall": _free_fall,
+    "rest impulse and friction anchors": _rest,
+    "velocities": _velocity,
+    "welds": _welds,
+    "join and break": _join_and_break,
+    "collision filters": _seated,
+    "hold": _hold,
+    "wrench": _wrench,
+    "scene query": _scene_query,
+    "Franka assets": _franka,
+}
+"""What is tried once the application runs."""
