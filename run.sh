@@ -8,7 +8,7 @@ usage() {
 Sets up the project on first use, then runs the demo or a launch file, without a display.
 
 Usage:
-  ./run.sh [--engine NAME]                                  the demo
+  ./run.sh                                                  the demo
   ./run.sh [--engine NAME] LAUNCH_FILE [name:=value]...     a launch file (a path, or a name in launch/)
 
 Options:
@@ -53,6 +53,9 @@ if [ $# -gt 0 ]; then
   fi
   shift
 fi
+if [ -z "$launch_file" ] && [ "${engine:-mujoco}" != mujoco ]; then
+  fail "the demo runs on mujoco; --engine $engine needs a launch file, see ./run.sh --help"
+fi
 
 setup_options=()
 [ "$engine" = ovphysx ] && setup_options=(--extra ovphysx)
@@ -63,18 +66,13 @@ if [ "$engine" = ovphysx ]; then
   export PYTHONPATH="$root/.venv/extras/ovphysx:$PYTHONPATH"
 fi
 
-# What ./run.sh shows. $1: arguments for the engine, as the bricksim command takes them.
-main_demo() {
-  local sample="$root/config/structures/giraffe.json" out="$root/out/demo"
-  mkdir -p "$out"
-  echo "Does it stand?  bricksim analyze $(basename "$sample")"
-  bricksim analyze --picture "$out" "$sample"
-  echo "What breaks in a fall?  bricksim drop $(basename "$sample")"
-  bricksim drop "$sample" "$@" --height 0.144 --out "$out/drop"
-  echo "Pictures, film and summary: $out"
-}
-
 if [ -n "$launch_file" ]; then
   exec ros2 launch "$launch_file" ${engine:+"engine:=$engine"} "$@"
 fi
-main_demo ${engine:+--engine "$engine"}
+
+# What ./run.sh shows.
+main_demo() {
+  exec bricksim demo --out "$root/out/demo"
+}
+
+main_demo
