@@ -263,10 +263,11 @@ def stud_contacts(layout: ComponentLayout) -> StudContacts:
     low = np.maximum(stud[:, :2], hole[:, :2])
     high = np.minimum(stud[:, 2:], hole[:, 2:])
     narrow = (hole[:, 2:] - hole[:, :2]).min(axis=1, initial=1 << 40) == 1
-    at_side = np.column_stack([low == hole[:, :2], high == hole[:, 2:]])
-    keys = np.column_stack([high - low, narrow, at_side]).astype(np.int64)
-    distinct, pattern = np.unique(keys, axis=0, return_inverse=True)
-    patterns = tuple(_pattern(*key) for key in distinct.tolist())
+    sides = np.column_stack([narrow, low == hole[:, :2], high == hole[:, 2:]])
+    size = (high - low).astype(np.int64)
+    keys = ((size[:, 0] << 16 | size[:, 1]) << 5) | (sides @ (1 << np.arange(5)))
+    _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
+    patterns = tuple(_pattern(*size[k].tolist(), *sides[k].tolist()) for k in first)
     top = layout.grids[layout.stud_index, 2] + layout.dimensions[layout.stud_index, 2]
     centre = np.column_stack([0.5 * (low + high), top]) * _UNIT
     return StudContacts(patterns, pattern.reshape(-1), centre, high - low)

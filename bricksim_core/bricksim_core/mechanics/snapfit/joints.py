@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bricksim_core.mechanics.geometry import Holder, Place, StudPattern, stud_contacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
@@ -98,22 +97,17 @@ class Joints:
         bearing[single, spare[1], 5] = -1.0 / self.twist[single]
         return rows
 
-    def utilization(self, wrench: Array) -> tuple[Array, NDArray[np.intp]]:
-        """Load over capacity of every joint.
-
-        Args:
-            wrench: (C, 6) [N, N m].
-
-        Returns:
-            (C,) utilization >= 0 and (C,) the row that gives it.
-        """
-        values = self.row_values(wrench)
-        worst = values.argmax(axis=1)
-        return np.maximum(values[np.arange(len(values)), worst], 0.0), worst
-
-    def row_values(self, wrench: Array) -> Array:
-        """(C, ROWS) utilization by row."""
-        return np.matmul(self.rows, wrench[:, :, None])[:, :, 0]
+    def utilization(self, wrench: Array) -> Array:
+        """(C,) load over capacity >= 0 of (C, 6) wrenches [N, N m]: the greatest row."""
+        fx, fy, fz, mx, my, mz = wrench.T
+        x, y = self.half.T
+        tips = np.stack([x * fz - my, x * fz + my, y * fz + mx, y * fz - mx])
+        tip = (tips / self.tip.T).max(axis=0)
+        twist = np.abs(mz) / self.twist
+        shear = (np.abs(fx) + np.abs(fy)) / self.shear
+        single = self.studs == 1
+        alone = np.where(single, np.maximum(np.maximum(tip, 0.0) + twist, shear), shear + twist)
+        return np.maximum(np.maximum(tip, alone), 0.0)
 
     def split(self, wrench: Array) -> tuple[Array, Array]:
         """What of the wrenches the studs give and what the faces.
@@ -189,7 +183,7 @@ def joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
         ]
     )
     studs = contacts.overlap.prod(axis=1)
-    lever = np.array([_stud_lever(int(x), int(y)) for x, y in contacts.overlap])
+    lever = _stud_levers(contacts.overlap)
     bearing: float = constants.bearing_strength
     return Joints(
         lower=layout.stud_index,
@@ -224,6 +218,12 @@ def _strengths(pattern: StudPattern, constants: SnapFitConstants) -> tuple[float
     strength = contact_strengths(pattern, constants)
     first = strength @ pattern.position
     return float(strength.sum()), float(first[0]), float(first[1])
+
+
+def _stud_levers(overlap: IntArray) -> Array:
+    """(C,) sum of the distances of (C, 2) studs from the centres of their overlaps [m]."""
+    sizes, which = np.unique(overlap[:, 0] << 32 | overlap[:, 1], return_inverse=True)
+    return np.array([_stud_lever(int(k >> 32), int(k & 0xFFFFFFFF)) for k in sizes])[which]
 
 
 @lru_cache(maxsize=4096)

@@ -17,16 +17,21 @@ from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
 from bricksim_core.mechanics.snapfit.joints import (
-    Joints,
     joints_of,
     pull_moments,
     rectangle_corners,
     spread_push,
     spread_stiffness,
 )
-from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
+from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
-from bricksim_core.mechanics.snapfit.yielding import Limits, Yielded, YieldSolver
+from bricksim_core.mechanics.snapfit.yielding import (
+    TOLERANCE,
+    Equations,
+    Limits,
+    Yielded,
+    YieldSolver,
+)
 from bricksim_core.mechanics.types import (
     ContactVertices,
     LimitLoad,
@@ -36,7 +41,7 @@ from bricksim_core.mechanics.types import (
 )
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
-from bricksim_core.topology.layout import ComponentLayout, IntArray
+from bricksim_core.topology.layout import ComponentLayout
 
 STANDARD_GRAVITY = 9.81
 """For the unit in which a pull on the ground is measured [m/s^2]."""
@@ -85,8 +90,6 @@ class SnapFitSystem:
         constants: The model's constants.
         joints: The connections as joints.
         pushes: Contacts beside the joints.
-        contacts: Four corners of every connection, four of every footprint on the ground, then the
-            pushes.
     """
 
     def __init__(
@@ -109,8 +112,7 @@ class SnapFitSystem:
             held[int(np.argmax(layout.masses))] = True
 
         area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
-        self.contacts = _contact_vertices(joints, resting, footprint, half, self.pushes)
-        self._ground_half = half
+        self._footprints = (resting, footprint, half)
         self._structure = ElasticStructure(
             lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
             upper=np.concatenate([joints.upper, resting]),
@@ -121,38 +123,67 @@ class SnapFitSystem:
             coms=layout.coms,
             held=held,
         )
-        weight = STANDARD_GRAVITY * float(layout.masses.sum())
-        capacity = np.concatenate([joints.pull, np.full(len(resting), weight)])
-        self._limits = Limits(
-            rows=np.concatenate([joints.rows, ground_rows(half, weight, constants)]) * PITCHES,
-            limit=np.repeat([1.0, 0.0], [len(joints), len(resting)]),
-            softness=constants.softness
-            * constants.stud_stiffness
-            / (capacity * constants.contact_strength),
+        self._weight = STANDARD_GRAVITY * float(layout.masses.sum())
+        self._ground_rows = ground_rows(half, self._weight, constants) * PITCHES
+        self._least_gap = float(self.pushes.gap.min(initial=np.inf))
+        self._reach = np.linalg.norm(layout.dimensions, axis=1)
+        self._guess = np.zeros(0, dtype=np.int64)
+        self._last: tuple[Array, Solution] | None = None
+
+    @property
+    def contacts(self) -> ContactVertices:
+        """Four corners of every connection, four of every footprint on the ground, the pushes."""
+        return self._contacts
+
+    @cached_property
+    def _contacts(self) -> ContactVertices:
+        resting, footprint, half = self._footprints
+        joints, pushes = self.joints, self.pushes
+        ground = rectangle_corners(footprint, half)
+        up = np.tile([0.0, 0.0, 1.0], (4 * (len(joints) + len(resting)), 1))
+        world = np.full(4 * len(resting), GROUND)
+        return ContactVertices(
+            part_a=np.concatenate([np.repeat(joints.lower, 4), world, pushes.low]),
+            part_b=np.concatenate([np.repeat(joints.upper, 4), np.repeat(resting, 4), pushes.high]),
+            position=np.concatenate(
+                [joints.corners.reshape(-1, 3), ground.reshape(-1, 3), pushes.point]
+            ),
+            normal=np.concatenate([up, pushes.normal]),
         )
-        count = len(self.pushes)
-        self._push_loads = self._structure.spread(
-            parts=np.concatenate([self.pushes.low, self.pushes.high]),
-            points=np.concatenate([self.pushes.point, self.pushes.point]),
-            wrenches=np.concatenate([self.pushes.wrench, self.pushes.wrench]),
+
+    @cached_property
+    def _equations(self) -> Equations:
+        pushes, count = self.pushes, len(self.pushes)
+        push_loads = self._structure.spread(
+            parts=np.concatenate([pushes.low, pushes.high]),
+            points=np.concatenate([pushes.point, pushes.point]),
+            wrenches=np.concatenate([pushes.wrench, pushes.wrench]),
             signs=np.repeat([-1.0, 1.0], count),
             columns=np.concatenate([np.arange(count), np.arange(count)]),
             width=count,
         )
-        self._equations = (
-            self._structure,
-            self._limits,
-            self._push_loads,
-            self.pushes.gap,
-            np.full(count, 1.0 / constants.face_stiffness),
+        compliance = np.full(count, 1.0 / self.constants.face_stiffness)
+        return Equations(self._structure, self._limits, push_loads, pushes.gap, compliance)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        joints, constants = self.joints, self.constants
+        resting = len(self._ground_rows)
+        capacity = np.concatenate([joints.pull, np.full(resting, self._weight)])
+        soft = constants.softness * constants.stud_stiffness / constants.contact_strength
+        return Limits(
+            rows=np.concatenate([joints.rows * PITCHES, self._ground_rows]),
+            limit=np.repeat([1.0, 0.0], [len(joints), resting]),
+            softness=soft / capacity,
         )
-        self._solver = YieldSolver(*self._equations)
-        self._guess = np.zeros(0, dtype=np.int64)
-        self._last: tuple[Array, Solution] | None = None
+
+    @cached_property
+    def _solver(self) -> YieldSolver:
+        return YieldSolver(self._equations)
 
     @cached_property
     def _whole(self) -> WholeProblem:
-        return WholeProblem(*self._equations)
+        return WholeProblem(self._equations)
 
     def solve(self, loads: Array) -> Solution:
         """Internal forces under the loads; see `ComponentSystem.solve`.
@@ -168,8 +199,10 @@ class SnapFitSystem:
             return self._failed("loads are not finite", start)
         free_loads, imbalance = self._free_loads(loads)
         displacements = self._structure.displacements(free_loads)
-        yielded = self._solver.solve(displacements, self._guess)
         status, message = SolveStatus.SOLVED, ""
+        yielded = self._bonded(displacements)
+        if yielded is None:
+            yielded = self._solver.solve(displacements, self._guess)
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
             try:
@@ -198,27 +231,51 @@ class SnapFitSystem:
         """The multiple of the loads at which the component fails; see `WholeProblem.limit_load`."""
         free_loads, _ = self._free_loads(loads)
         wrench = self._structure.wrenches(self._structure.displacements(free_loads))
-        values = np.matmul(self._limits.rows, wrench[:, :, None])
+        values = self._limits.rows @ wrench[:, :, None]
         return self._whole.limit_load(free_loads, float(values.max(initial=0.0)))
+
+    def _bonded(self, displacements: Array) -> Yielded | None:
+        """The answer if nothing yields and no gap closes, which spares the search; else None."""
+        moved = np.zeros(6 * len(self._reach))
+        moved[self._structure.free] = displacements
+        moved = np.abs(moved.reshape(-1, 6))
+        # No point of a part moves further than this; a gap closes by two parts' movements.
+        farthest = moved[:, :3].sum(axis=1) + moved[:, 3:].sum(axis=1) * self._reach
+        if 2.0 * farthest.max(initial=0.0) >= self._least_gap:
+            return None
+        wrench = self._structure.wrenches(displacements)
+        count = len(self.joints)
+        if self.joints.utilization(wrench[:count] * PITCHES).max(initial=0.0) > 1.0 + TOLERANCE:
+            return None
+        if self._ground_tension(wrench) > TOLERANCE:
+            return None
+        none = np.zeros(0, dtype=np.int64)
+        return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
+
+    def _ground_tension(self, wrench: Array) -> float:
+        """What the ground would have to hold beyond pushes and friction, over the weight."""
+        if not len(self._ground_rows):
+            return 0.0
+        rows = self._ground_rows @ wrench[len(self.joints) :, :, None]
+        return max(float(rows.max()), 0.0)
 
     def _solution(
         self, yielded: Yielded, imbalance: float, status: SolveStatus, message: str, start: float
     ) -> Solution:
         count = len(self.joints)
         wrench = yielded.wrench[:count] * PITCHES
-        utilization, _ = self.joints.utilization(wrench)
-        tension = np.matmul(self._limits.rows[count:], yielded.wrench[count:, :, None])
         studs, corners = self.joints.split(wrench)
-        ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), self._ground_half)
+        below = -pull_moments(yielded.wrench[count:] * PITCHES)
+        ground = spread_push(below, self._footprints[2])
         return Solution(
             status=status,
             message=message,
-            utilization=utilization,
+            utilization=self.joints.utilization(wrench),
             connection_wrench=studs,
             contact_force=np.concatenate(
                 [corners.reshape(-1), ground.reshape(-1), np.maximum(yielded.push, 0.0)]
             ),
-            imbalance=max(imbalance, float(tension.max(initial=0.0))),
+            imbalance=max(imbalance, self._ground_tension(yielded.wrench)),
             solve_time=time.perf_counter() - start,
         )
 
@@ -240,23 +297,6 @@ class SnapFitSystem:
         if self._floating:
             loads, imbalance = balanced(self._layout, loads)
         return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
-
-
-def _contact_vertices(
-    joints: Joints, resting: IntArray, footprint: Array, half: Array, pushes: Pushes
-) -> ContactVertices:
-    ground = rectangle_corners(footprint, half)
-    up = np.tile([0.0, 0.0, 1.0], (4 * (len(joints) + len(resting)), 1))
-    return ContactVertices(
-        part_a=np.concatenate(
-            [np.repeat(joints.lower, 4), np.full(4 * len(resting), GROUND), pushes.low]
-        ),
-        part_b=np.concatenate([np.repeat(joints.upper, 4), np.repeat(resting, 4), pushes.high]),
-        position=np.concatenate(
-            [joints.corners.reshape(-1, 3), ground.reshape(-1, 3), pushes.point]
-        ),
-        normal=np.concatenate([up, pushes.normal]),
-    )
 
 
 def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:

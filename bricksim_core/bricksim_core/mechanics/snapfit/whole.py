@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from bricksim_core.errors import SolverError
-from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
-from bricksim_core.mechanics.snapfit.yielding import Limits, Yielded
+from bricksim_core.mechanics.snapfit.yielding import Equations, Yielded
 from bricksim_core.mechanics.types import LimitLoad
 from bricksim_core.spatial import Array
 
@@ -39,23 +38,14 @@ class WholeProblem:
     """The equations of a component as one sparse system.
 
     Args:
-        structure: Gives equilibrium.
-        limits: Rows of the joints.
-        push_loads: (F, V) sparse B.
-        gap: (V,) gaps of the pushes [m].
-        compliance: (V,) [m/N].
+        equations: What to solve.
     """
 
-    def __init__(
-        self,
-        structure: ElasticStructure,
-        limits: Limits,
-        push_loads: sp.csc_array,
-        gap: Array,
-        compliance: Array,
-    ) -> None:
+    def __init__(self, equations: Equations) -> None:
+        structure, limits = equations.structure, equations.limits
+        gap, push_loads = equations.gap, equations.push_loads
         self._structure, self._limits = structure, limits
-        self._gap, self._compliance = gap, compliance
+        self._gap, self._compliance = gap, equations.compliance
         self._joints, self._pushes = len(limits.limit), len(gap)
         self._equilibrium = sp.hstack([structure.jacobian, -push_loads], format="csc")
         self._joint, row = np.nonzero(np.abs(limits.rows).sum(axis=2))

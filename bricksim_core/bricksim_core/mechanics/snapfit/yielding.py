@@ -32,7 +32,7 @@ MAX_PIVOTS = 200
 _FAST_PIVOTS = 40
 """Changes of many members at once; after that one at a time, which is certain to end."""
 
-_TOLERANCE = 1e-7
+TOLERANCE = 1e-7
 """Excess over a limit [-] that counts as none."""
 
 _PUSH_TOLERANCE = 1e-6
@@ -78,34 +78,42 @@ class Yielded:
     multiplier: Array
 
 
-class YieldSolver:
-    """Active set solver on a factored structure.
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """A component's equations.
 
-    Args:
-        structure: The bonded structure.
-        limits: Limits of its joints.
+    Attributes:
+        structure: The bonded structure: J, D, K.
+        limits: R and what they allow.
         push_loads: (F, V) sparse B.
         gap: (V,) [m].
         compliance: (V,) 1/k [m/N].
     """
 
-    def __init__(
-        self,
-        structure: ElasticStructure,
-        limits: Limits,
-        push_loads: sp.csc_array,
-        gap: Array,
-        compliance: Array,
-    ) -> None:
-        self._structure = structure
-        self._limits = limits
-        self._push_loads = push_loads
-        self._approach = sp.csr_array((-push_loads).transpose())
-        self._gap = gap
-        self._compliance = compliance
-        self._first_push = len(limits.limit) * ROWS
+    structure: ElasticStructure
+    limits: Limits
+    push_loads: sp.csc_array
+    gap: Array
+    compliance: Array
+
+
+class YieldSolver:
+    """Active set solver on a factored structure.
+
+    Args:
+        equations: What to solve.
+    """
+
+    def __init__(self, equations: Equations) -> None:
+        self._structure = equations.structure
+        self._limits = equations.limits
+        self._push_loads = equations.push_loads
+        self._approach = sp.csr_array((-equations.push_loads).transpose())
+        self._gap = equations.gap
+        self._compliance = equations.compliance
+        self._first_push = len(equations.limits.limit) * ROWS
         self._slot: dict[int, int] = {}
-        size = len(structure.free)
+        size = len(equations.structure.free)
         self._loads = np.zeros((size, 0))
         self._response = np.zeros((size, 0))
 
@@ -272,7 +280,7 @@ class YieldSolver:
         excess -= (limits.limit + np.maximum(overload, 0.0))[:, None]
         excess[joint, row] = -np.inf
         worst = excess.argmax(axis=1)
-        over = np.flatnonzero(excess[np.arange(len(worst)), worst] > _TOLERANCE)
+        over = np.flatnonzero(excess[np.arange(len(worst)), worst] > TOLERANCE)
         closed = self._approach @ displacements - self._gap - self._compliance * push
         closed[members[~is_row] - self._first_push] = -np.inf
         pressed = np.flatnonzero(closed > _PUSH_TOLERANCE * self._compliance) + self._first_push
