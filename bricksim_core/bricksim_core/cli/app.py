@@ -25,6 +25,7 @@ from bricksim_core.cli import (
     doctor,
     drop,
     info,
+    plan,
     press,
     pull,
     replay,
@@ -32,6 +33,20 @@ from bricksim_core.cli import (
 )
 from bricksim_core.errors import BrickSimError
 
+COMMANDS = (
+    analyze,
+    drop,
+    press,
+    pull,
+    plan,
+    info,
+    convert,
+    replay,
+    demo,
+    bench,
+    doctor,
+    version,
+)
 ERROR = 2
 INTERRUPTED = 130
 READER_GONE = 141
@@ -44,7 +59,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (analyze, drop, press, pull, info, convert, demo, replay, bench, doctor, version):
+for module in COMMANDS:
     app.command(module.NAME, epilog=module.EXAMPLES)(module.command)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from bricksim_core.cli.console import print_json
 from bricksim_core.cli.options import JsonOption, UtilizationOption, examples
+from bricksim_core.errors import BrickSimError
 
 NAME = "replay"
 EXAMPLES = examples(
@@ -34,8 +35,14 @@ def command(
     The topology over time must equal what the events say. Exit code: 0 it does, 1 it does not.
     """
     from bricksim_core.cli.summaries import recording_data, save
-    from bricksim_core.episodes.reader import read_episode, verify
-    from bricksim_core.episodes.replay import episode_recording
+
+    try:
+        from bricksim_core.episodes.reader import read_episode, verify
+        from bricksim_core.episodes.replay import episode_recording
+    except ModuleNotFoundError as error:
+        raise BrickSimError(
+            f"{error.name} is not installed: pip install 'bricksim_core[episodes]'"
+        ) from None
 
     episode = read_episode(bag)
     problems = verify(episode)

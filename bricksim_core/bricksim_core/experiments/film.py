@@ -70,6 +70,10 @@ def film_strip(recording: Recording, *, pictures: int = 5, by_utilization: bool 
     return strip(images, [f"{recording.times[f]:.2f} s" for f in frames])
 
 
+_JUMP = 10.0
+"""Distance in one frame [m] that is no motion: a part came or went."""
+
+
 def moments(recording: Recording, count: int, *, before_break: bool = False) -> list[int]:
     """Frames that tell the story: the first, that of the first break, the last, and others.
 
@@ -86,7 +90,7 @@ def moments(recording: Recording, count: int, *, before_break: bool = False) -> 
         frame = nearest(recording, np.array([recording.broken[0].time]))[0]
         chosen.add(max(frame - int(before_break), 0))
     steps = np.linalg.norm(np.diff(recording.world_T_part[:, :, :3, 3], axis=0), axis=-1)
-    path = np.concatenate([[0.0], np.cumsum(steps.mean(axis=1))])
+    path = np.concatenate([[0.0], np.cumsum(np.where(steps < _JUMP, steps, 0.0).mean(axis=1))])
     # Candidates from coarse to fine, until there are enough that are not neighbours in time.
     for parts in range(2, 4 * count):
         for share in np.arange(1, parts) / parts:

@@ -59,7 +59,7 @@ class Recording:
         colors: Their colours.
         fixed: (N,) parts that the world holds.
         times: (F,) simulation time at each frame [s]; the first is the start.
-        world_T_part: (F, N, 4, 4) poses [m].
+        world_T_part: (F, N, 4, 4) poses [m]; `pictures.ABSENT` while a part is not there.
         utilization: (F, N) highest utilization among each part's connections, NaN where unknown.
         changes: Connections that began or ended, in order.
         pieces: Parts of each component at the end, the largest first.

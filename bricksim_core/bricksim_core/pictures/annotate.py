@@ -127,11 +127,20 @@ COLORBAR_MARGIN = 0.13
 
 def strip(images: Sequence[Image], labels: Sequence[str], *, gap: int = 4) -> Image:
     """Pictures of equal size side by side, each with a label in its upper left corner."""
-    labelled = [add_text(image, title=label) for image, label in zip(images, labels, strict=True)]
-    height = labelled[0].shape[0]
-    bar = np.full((height, gap, 3), 255, dtype=np.uint8)
-    columns = [piece for image in labelled for piece in (image, bar)][:-1]
-    return np.concatenate(columns, axis=1)
+    return sheet(images, labels, columns=len(images), gap=gap)
+
+
+def sheet(images: Sequence[Image], labels: Sequence[str], *, columns: int, gap: int = 4) -> Image:
+    """Pictures of equal size in rows, each with a label in its upper left corner."""
+    height, width = images[0].shape[:2]
+    rows = -(-len(images) // columns)
+    size = (rows * (height + gap) - gap, columns * (width + gap) - gap, 3)
+    page = np.full(size, 255, dtype=np.uint8)
+    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+        row, column = divmod(number, columns)
+        y, x = row * (height + gap), column * (width + gap)
+        page[y : y + height, x : x + width] = add_text(image, title=label)
+    return page
 
 
 def _canvas(image: Image) -> tuple[PillowImage.Image, ImageDraw.ImageDraw]:

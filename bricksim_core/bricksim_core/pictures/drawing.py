@@ -15,11 +15,18 @@ from bricksim_core.pictures.annotate import (
     add_colorbar,
     add_markers,
     add_text,
+    sheet,
 )
 from bricksim_core.pictures.camera import Camera, corner_points, fit_camera
 from bricksim_core.pictures.palette import OVERLOAD_FROM, utilization_colors
 from bricksim_core.pictures.renderer import STILL, VIDEO, Image, Quality, Renderer
-from bricksim_core.pictures.scene import Scene, part_utilization, structure_scene
+from bricksim_core.pictures.scene import (
+    ABSENT,
+    ABSENT_FROM,
+    Scene,
+    part_utilization,
+    structure_scene,
+)
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology import Structure
 from bricksim_core.topology.frames import stud_T_connection
@@ -28,6 +35,10 @@ STILL_SIZE = (960, 720)
 """Width and height of a picture [pixels]."""
 VIDEO_SIZE = (640, 480)
 """Width and height of a video [pixels]."""
+TILE_SIZE = (320, 300)
+"""Width and height of a picture on a sheet [pixels]."""
+_PALE = 0.65
+"""How far the colours of earlier parts go towards white."""
 _TEXT_MARGIN = 0.12
 """Share of the height that a title or caption takes."""
 _EDGE = 0.05
@@ -107,12 +118,14 @@ def draw_motion(
     size: tuple[int, int] = VIDEO_SIZE,
     camera: Camera | None = None,
     quality: Quality = VIDEO,
+    hollow: bool = True,
 ) -> Iterator[Image]:
     """Frames of a motion, seen from one fixed camera.
 
     Args:
         scene: What can appear.
-        world_T_part: (F, N, 4, 4) poses of the parts in each frame [m].
+        world_T_part: (F, N, 4, 4) poses of the parts in each frame [m]; `ABSENT` for those that are
+            not there.
         captions: F texts for the lower left corner.
         markers: F lists of signs.
         colors: F arrays (N, 3) of colours 0-255; None keeps the scene's.
@@ -121,6 +134,7 @@ def draw_motion(
         size: Width and height [pixels].
         camera: Where it is taken from; None fits the whole motion.
         quality: How much work goes into each frame.
+        hollow: True draws the open underside of bricks, for when they tumble.
 
     Yields:
         The frames, in order.
@@ -128,12 +142,7 @@ def draw_motion(
     Raises:
         PictureError: There is no headless OpenGL here.
     """
-    corners = np.stack([corner_points(scene.shapes, poses) for poses in world_T_part])
-    corners = corners.reshape(len(corners), -1, 3)
-    middle = 0.5 * (corners[0].min(axis=0) + corners[0].max(axis=0))
-    reach = _FAR_AWAY * extent_of(corners[0])
-    away = np.linalg.norm(corners[..., :2] - middle[:2], axis=-1) > reach
-    seen = corners[~away]
+    seen = _points_of_interest(scene, np.asarray(world_T_part))
     if camera is None:
         camera = fit_camera(seen, size, margins=_margins("", "time", False))
     with Renderer(
@@ -142,7 +151,7 @@ def draw_motion(
         extent_of(seen),
         ground=ground,
         quality=quality,
-        hollow=True,
+        hollow=hollow,
         pixel=camera.pixel(size[1]),
     ) as renderer:
         for frame, poses in enumerate(world_T_part):
@@ -154,6 +163,63 @@ def draw_motion(
             )
             image = add_markers(image, camera, markers[frame] if markers else ())
             yield add_text(image, caption=captions[frame] if captions else "")
+
+
+def draw_sequence(
+    structure: Structure,
+    groups: Sequence[Collection[int]],
+    labels: Sequence[str],
+    *,
+    columns: int = 6,
+    size: tuple[int, int] = TILE_SIZE,
+) -> Image:
+    """A sheet of pictures in which parts appear group by group.
+
+    Args:
+        structure: The finished structure.
+        groups: Part ids that appear in each picture; those of earlier ones are pale.
+        labels: A text for each picture.
+        columns: Pictures in a row.
+        size: Width and height of each picture [pixels].
+
+    Raises:
+        PictureError: There is no headless OpenGL here.
+    """
+    scene, part_ids, poses = structure_scene(structure)
+    row = {part_id: i for i, part_id in enumerate(part_ids)}
+    full = np.array(scene.colors, dtype=float)
+    pale = full + _PALE * (235.0 - full)
+    now = np.tile(ABSENT, (len(part_ids), 1, 1))
+    motion, colors = [], []
+    for group in groups:
+        shown = pale.copy()
+        rows = [row[part_id] for part_id in group]
+        now = now.copy()
+        now[rows], shown[rows] = poses[rows], full[rows]
+        motion.append(now)
+        colors.append(shown)
+    lowest = float(corner_points(scene.shapes, poses)[..., 2].min())
+    images = draw_motion(
+        scene, np.stack(motion), colors=colors, ground=lowest, size=size, hollow=False
+    )
+    return sheet(list(images), labels, columns=min(columns, len(groups)))
+
+
+def _points_of_interest(scene: Scene, world_T_part: Array) -> Array:
+    """(K, 3) corners of the parts in all frames, without those that roll far away [m].
+
+    Near is what is near the places where the parts were when they were first there.
+    """
+    corners = np.stack([corner_points(scene.shapes, poses) for poses in world_T_part])
+    present = np.linalg.norm(world_T_part[..., :3, 3], axis=-1) < ABSENT_FROM
+    if not present.any():
+        return np.zeros((1, 3))
+    first = present.argmax(axis=0)
+    ever = np.flatnonzero(present.any(axis=0))
+    start = corners[first[ever], ever].reshape(-1, 3)
+    middle = 0.5 * (start.min(axis=0) + start.max(axis=0))
+    away = np.linalg.norm(corners[..., :2] - middle[:2], axis=-1) > _FAR_AWAY * extent_of(start)
+    return corners[present[..., None] & ~away]
 
 
 def overload_markers(structure: Structure, utilization: Mapping[int, float]) -> list[Marker]:

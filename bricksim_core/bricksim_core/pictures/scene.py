@@ -12,11 +12,17 @@ import numpy as np
 
 from bricksim_core.parts import BrickShape, Color
 from bricksim_core.parts.mesh import Surface
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, transform
 from bricksim_core.topology import Structure
 
 if TYPE_CHECKING:
     import mujoco
+
+
+ABSENT_FROM = 100.0
+"""Distance from the origin [m] from which a part counts as not in the scene."""
+ABSENT = transform((1e3, 0.0, 0.0))
+"""Pose of a part that is not in the scene at a moment."""
 
 
 class SolidKind(StrEnum):
