@@ -56,6 +56,12 @@ def _state(ros: RosClient, state: int) -> None:
     assert response.result.result in codes
 
 
+def _wait_for_recorder(ros: RosClient) -> None:
+    """Waits until the simulator and the recorder have found each other."""
+    ros.wait_for(lambda: ros.node.count_subscribers("/clock"), "the recorder to take the clock")
+    ros.spin_for(1.0)
+
+
 # -- recording -----------------------------------------------------------------------------------
 
 
@@ -83,6 +89,7 @@ def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tm
         states = ros.collect(msg.BrickStateArray, "bricksim/brick_states", 2000)
         topologies = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
         ros.wait_for(lambda: topologies, "the topology")
+        _wait_for_recorder(ros)
         ros.call(StepSimulation, "step_simulation", steps=60)
         bag = tmp_path / "bag"
         started = ros.call(
@@ -159,6 +166,7 @@ def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tm
 def test_a_reset_of_time_begins_a_new_bag(recorded_scene, tmp_path) -> None:
     with ros_client() as ros:
         bag = tmp_path / "bag"
+        _wait_for_recorder(ros)
         ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
         ros.call(StepSimulation, "step_simulation", steps=20)
         ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_ALL)

@@ -12,17 +12,14 @@ from bricksim_core.episodes.reader import Episode, EpisodeError
 from bricksim_core.events import EventKind
 from bricksim_core.experiments.recording import ConnectionChange, PartName, Recording
 from bricksim_core.parts import BrickShape
-from bricksim_core.spatial import Array, transform
+from bricksim_core.pictures import ABSENT
+from bricksim_core.spatial import Array
 from bricksim_core.topology.frames import stud_T_connection
-
-_ABSENT = transform((1e3, 0.0, 0.0))
-"""Pose of a part while it is not in the scene: far out of every picture."""
-
 
 def episode_recording(episode: Episode) -> Recording:
     """The episode frame by frame, for pictures and summaries.
 
-    Parts that are in the scene for a part of the time are out of sight for the rest.
+    Poses are `ABSENT` while a part is not in the scene.
 
     Raises:
         EpisodeError: No brick states were recorded.
@@ -54,7 +51,7 @@ def episode_recording(episode: Episode) -> Recording:
 
 
 def _poses(episode: Episode, row: dict[int, int]) -> Array:
-    poses = np.tile(_ABSENT, (len(episode.states), len(row), 1, 1))
+    poses = np.tile(ABSENT, (len(episode.states), len(row), 1, 1))
     for frame, states in enumerate(episode.states):
         known = [n for n, i in enumerate(states.part_ids.tolist()) if i in row]
         poses[frame, [row[int(states.part_ids[n])] for n in known]] = states.world_T_part[known]
