@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines side by side: step time, drift and cantilever sag for 10, 50 and 200 bricks.
+
+mujoco keeps a component as one rigid body; ovphysx welds a body per brick (present only where the
+extra is installed: run this file with that Python). All in one run, so that ratios count.
+
+- step: median time of a step of a wall that stands on the ground.
+- drift: how far a wall's bricks have moved against each other after two seconds of tumbling.
+- sag: how far the tip of a horizontal beam of bricks (two studs longer with each) hangs below where
+  its root, a block of 20 kg on the ground, has it, after one second.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import time
+from typing import Any
+
+import numpy as np
+
+from bricksim_core.engines import BodySpec, Engine, create_engine
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import Array
+from bricksim_core.topology import BrickTopologyGraph
+from bricksim_core.topology.layout import ComponentLayout
+
+COUNTS = (10, 50, 200)
+SHAPE = BrickShape(4, 2)
+ENGINES = ("mujoco", "ovphysx")
+
+
+def run(quick: bool) -> list[dict[str, Any]]:
+    """Rows: step, drift and sag by number of bricks and engine; mujoco is the baseline of steps."""
+    names = [n for n in ENGINES if n == "mujoco" or importlib.util.find_spec(n)]
+    rows = []
+    for count in COUNTS[:2] if quick else COUNTS:
+        steps = {name: _step_time(name, count) for name in names}
+        for name, value in steps.items():
+            ratio = steps["mujoco"] / value
+            rows.append(_row(f"step, {count} bricks, {name}", "ms", value, steps["mujoco"], ratio))
+        for name in names:
+            rows.append(_row(f"drift, {count} bricks, {name}", "um", 1e6 * _drift(name, count)))
+            rows.append(_row(f"sag, {count} bricks, {name}", "um", 1e6 * _sag(name, count)))
+    return rows
+
+
+def _row(
+    name: str, unit: str, value: float, baseline: float | None = None, ratio: float | None = None
+) -> dict[str, Any]:
+    return {"name": name, "unit": unit, "value": value, "baseline": baseline, "ratio": ratio}
+
+
+def _wall(count: int) -> ComponentLayout:
+    """Layers of two bricks and of one that ties them, in turn."""
+    graph = BrickTopologyGraph()
+    tie = graph.add_part(SHAPE)
+    for i in itertools.count():
+        if len(graph) >= count:
+            break
+        part = graph.add_part(SHAPE)
+        if i % 3 == 2:
+            graph.connect(part - 1, part, (-2, 0), 0)
+            tie = part
+        else:
+            graph.connect(tie, part, (-2 if i % 3 == 0 else 2, 0), 0)
+    return graph.layout(graph.component_of(tie))
+
+
+def _beam(count: int) -> ComponentLayout:
+    """A heavy block and a beam of two layers on it, each brick half over the last."""
+    graph = BrickTopologyGraph()
+    block = graph.add_part(BrickShape(32, 32, 300, mass=20.0))
+    ids = [graph.add_part(SHAPE) for _ in range(count)]
+    graph.connect(block, ids[0], (28, 15), 0)
+    for i, (last, part) in enumerate(itertools.pairwise(ids)):
+        below, above, offset = (last, part, 2) if i % 2 == 0 else (part, last, -2)
+        graph.connect(below, above, (offset, 0), 0)
+    return graph.layout(graph.component_of(block))
+
+
+def _spec(component: int, layout: ComponentLayout, pose: Array, spin: float = 0.0) -> BodySpec:
+    colors = ((255, 255, 255),) * len(layout.part_ids)
+    return BodySpec(component, layout, pose, np.array([0, 0, 0, spin, spin, 0]), False, colors)
+
+
+def _step_time(name: str, count: int) -> float:
+    engine = create_engine(name)
+    try:
+        engine.update([], [_spec(0, _wall(count), np.eye(4))])
+        times = []
+        for _ in range(150):
+            start = time.perf_counter()
+            engine.step()
+            times.append(time.perf_counter() - start)
+        return 1e3 * float(np.median(times[30:]))
+    finally:
+        engine.close()
+
+
+def _drift(name: str, count: int) -> float:
+    engine = create_engine(name, gravity=(0.0, 0.0, 0.0), ground=None)
+    try:
+        engine.update([], [_spec(0, _wall(count), np.eye(4), spin=2.0)])
+        for _ in range(480):
+            engine.step()
+        layout = _wall(count)
+        return float(np.abs(_relative(engine, layout) - _exact(layout)).max())
+    finally:
+        engine.close()
+
+
+def _sag(name: str, count: int) -> float:
+    engine = create_engine(name)
+    try:
+        layout = _beam(count)
+        engine.update([], [_spec(0, layout, np.linalg.inv(layout.component_T_parts[0]))])
+        for _ in range(240):
+            engine.step()
+        return float((_exact(layout) - _relative(engine, layout))[-1, 2])
+    finally:
+        engine.close()
+
+
+def _exact(layout: ComponentLayout) -> Array:
+    """(N, 3) places of the bricks in the frame of the first one [m]."""
+    poses = layout.component_T_parts
+    return (np.linalg.inv(poses[0]) @ poses)[:, :3, 3]
+
+
+def _relative(engine: Engine, layout: ComponentLayout) -> Array:
+    """(N, 3) places of the bricks' bodies in the frame of the first one [m]."""
+    motion = getattr(engine, "part_motion", None)
+    if motion is None:
+        return _exact(layout)  # one rigid body: the bricks have no places of their own
+    poses = motion()[0][: len(layout.part_ids)]
+    return (np.linalg.inv(poses[0]) @ poses)[:, :3, 3]
+
+
+if __name__ == "__main__":
+    for row in run(quick=False):
+        print(f"{row['name']:32} {row['value']:10.3f} {row['unit']}")
