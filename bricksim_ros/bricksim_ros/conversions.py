@@ -41,12 +41,22 @@ def integers(values: np.ndarray) -> array:
     return array("q", np.ascontiguousarray(values, dtype=np.int64).tobytes())
 
 
+def pose_messages(poses: Array) -> list[Pose]:
+    """geometry_msgs/Pose of each of (N, 4, 4) transforms [m]."""
+    messages = []
+    quaternions = quaternion_of(poses).tolist() if len(poses) else []
+    for p, q in zip(position_of(poses).tolist(), quaternions, strict=True):
+        message = Pose()
+        message.position.x, message.position.y, message.position.z = p
+        orientation = message.orientation
+        orientation.x, orientation.y, orientation.z, orientation.w = q
+        messages.append(message)
+    return messages
+
+
 def pose_message(pose: Array) -> Pose:
     """geometry_msgs/Pose of a (4, 4) transform [m]."""
-    message = Pose()
-    set_position(message.position, position_of(pose))
-    set_quaternion(message.orientation, quaternion_of(pose))
-    return message
+    return pose_messages(pose[None])[0]
 
 
 def transform_message(pose: Array) -> Transform:
@@ -119,14 +129,12 @@ def topology_message(
         head: Stamp and frame.
     """
     fixed = set(fixed)
-    components = []
-    for component_id in graph.component_ids:
-        root = graph.component_parts(component_id)[0]
-        components.append(
-            msg.BrickComponent(
-                id=component_id, root_part=root, root_pose=pose_message(world_T_part[root])
-            )
-        )
+    roots = [graph.component_parts(component_id)[0] for component_id in graph.component_ids]
+    poses = pose_messages(np.array([world_T_part[root] for root in roots]).reshape(-1, 4, 4))
+    components = [
+        msg.BrickComponent(id=component_id, root_part=root, root_pose=pose)
+        for component_id, root, pose in zip(graph.component_ids, roots, poses, strict=True)
+    ]
     connections = sorted(graph.connections.values(), key=lambda c: c.id)
     return msg.BrickTopology(
         header=head,

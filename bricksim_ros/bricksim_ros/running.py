@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 
 
@@ -39,6 +40,10 @@ def run_node[N: Node](
         code = work(node, executor)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except rclpy_implementation.RCLError:
+        # SIGTERM ends the context in the middle of whatever was going on.
+        if rclpy.ok():
+            raise
     finally:
         # Ctrl-C reaches a launched process twice: from the terminal and from launch.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
