@@ -99,7 +99,7 @@ def one_arm(world_T_base: Array | None = None) -> tuple[ArmDescription, ...]:
     return (ArmDescription("fr3", "", np.eye(4) if world_T_base is None else world_T_base),)
 
 
-def two_arms(distance: float = 1.0) -> tuple[ArmDescription, ...]:
+def two_arms(distance: float = 1.1) -> tuple[ArmDescription, ...]:
     """Arms ``left`` at the origin and ``right`` facing it ``distance`` [m] away along x."""
     facing = np.eye(4)
     facing[:3, :3] = np.diag([-1.0, -1.0, 1.0])

@@ -25,6 +25,10 @@ TIP_WIDTH = 0.0175
 TIP_THICKNESS = 0.0152
 """Thickness of a fingertip away from the gripped side [m]."""
 
+_END_REACH = 0.014
+"""How far the fingertips reach along a brick that is gripped from its end [m]."""
+_END_BELOW_TOP = 0.001
+"""How far below the brick's top the pads then end [m]."""
 _LEAST_CONTACT = 0.5 * STUD_PITCH
 """Least length of the gripped side that a fingertip must cover [m]."""
 
@@ -67,6 +71,28 @@ def grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
         for half_turn in (False, True):
             part_T_tool = _tool_pose(height, along_x, offset, depth, half_turn)
             yield Grasp(part_T_tool, closing, depth, offset)
+
+
+def end_grasps(shape: BrickShape, end: int) -> Iterator[Grasp]:
+    """Grasps of a brick from one end of its length, hand level, studs and underside left free.
+
+    The pads grip the two long sides. They end a little below the brick's top, so that another brick
+    with fingers around it can be set on top.
+
+    Args:
+        shape: The brick.
+        end: +1 for the end at greater x of the part frame, -1 for the other.
+    """
+    length, width, height = shape.size
+    reach = min(_END_REACH, 0.5 * length - 0.002)
+    tip_end = end * (0.5 * length - reach)
+    approach = np.array([-float(end), 0.0, 0.0])
+    for closing in (np.array([0.0, 1.0, 0.0]), np.array([0.0, -1.0, 0.0])):
+        pose = np.eye(4)
+        pose[:3, :3] = np.column_stack([np.cross(closing, approach), closing, approach])
+        tool = tip_end - approach[0] * TIP_BEYOND_TOOL
+        pose[:3, 3] = [tool, 0.0, height - _END_BELOW_TOP - 0.5 * TIP_WIDTH]
+        yield Grasp(pose, width, height - _END_BELOW_TOP, tip_end)
 
 
 def hand_boxes(opening: float) -> list[Box]:

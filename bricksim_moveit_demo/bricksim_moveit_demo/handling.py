@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,8 +79,14 @@ class BrickHandler:
 
     # -- tasks ------------------------------------------------------------------------------
 
-    def pick_and_insert(self, goal: InsertionGoal) -> Report:
-        """Picks a brick and presses it onto another; retries as the parameters allow."""
+    def pick_and_insert(self, goal: InsertionGoal, release: bool = True) -> Report:
+        """Picks a brick and presses it onto another; retries as the parameters allow.
+
+        Args:
+            goal: What goes where. If the arm holds a brick of the same component already, that
+                component is inserted as it is.
+            release: False: keep holding afterwards.
+        """
         begin, planning = self._world.time, self.motion.planning_time
         self._greatest, self._attempt = 0.0, 1
         self._deadline = begin + self.parameters.timeout
@@ -90,7 +96,7 @@ class BrickHandler:
             wanted = expected_connections(self._world.graph, goal)
             for self._attempt in range(1, self.parameters.tries + 1):
                 try:
-                    self._try_insertion(goal, wanted)
+                    self._try_insertion(goal, wanted, release)
                     outcome, message = Outcome.SUCCEEDED, ""
                     break
                 except TaskError as error:
@@ -118,18 +124,98 @@ class BrickHandler:
             tuple(failures),
         )
 
+    # -- pieces for tasks of two arms -----------------------------------------------------------
+
+    def pick(self, part_id: int, candidates: Iterable[Grasp]) -> Grasp:
+        """Picks a brick from the table with the first of some grasps that works.
+
+        Raises:
+            TaskError: None works, or the brick was not gripped.
+        """
+        self._enter(Stage.PLANNING)
+        world_T_part = self._locate(part_id)
+        scene = self._world.planning_scene()
+        obstacles = self._obstacles(scene, [part_id])
+        arm = self.motion.arm
+        reasons = []
+        for grasp in candidates:
+            tool = world_T_part @ grasp.part_T_tool
+            if not self._fits(tool, self._opening(grasp), obstacles):
+                reasons.append("no room for the fingers")
+                continue
+            opened = scene.with_positions({f: 0.5 * self._opening(grasp) for f in arm.fingers})
+            touching = opened.allowing(self.motion.touching([part_id]))
+            above = _raised(tool, self.parameters.approach_height)
+            try:
+                start = self._line_start(opened, touching, above, tool)
+            except PlanningError as error:
+                reasons.append(str(error))
+                continue
+            self._pick(part_id, _Choice(grasp, world_T_part, start, start))
+            return grasp
+        summary = "; ".join(f"{n} x {r}" for r, n in _counted(reasons).items())
+        raise UnreachableError(f"no grasp of brick {part_id} works: {summary}")
+
+    def take(self, part_id: int, grasp: Grasp, giver: BrickHandler) -> None:
+        """Takes a brick out of another arm's gripper.
+
+        Args:
+            part_id: The brick, held by the other arm in free space.
+            grasp: How to take it.
+            giver: The arm that holds it; it lets go and moves back.
+
+        Raises:
+            TaskError: The place cannot be reached or the gripper did not close on the brick.
+        """
+        p, motion = self.parameters, self.motion
+        self._enter(Stage.APPROACHING)
+        motion.move_gripper(self._opening(grasp), p.grip_force)
+        tool = self._world.observe(self._world.part_pose(part_id)) @ grasp.part_T_tool
+        before = tool.copy()
+        before[:3, 3] -= 2.0 * p.approach_height * tool[:3, 2]
+        scene = self._world.planning_scene()
+        touching = scene.allowing(motion.touching(giver.motion.carried()))
+        motion.go_to_joints([self._line_start(scene, touching, before, tool)])
+        touching = self._world.planning_scene().allowing(
+            motion.touching(giver.motion.carried())
+        )
+        motion.go_straight([tool], p.approach_speed, touching, p.collision_force)
+        self._enter(Stage.GRASPING)
+        # Both hands on one brick: the one that gives yields, so that they do not pull at it.
+        giver.motion.controller.give_way(True)
+        self._close(part_id, grasp)
+        self._look_at_grip(part_id)
+        giver.let_go(part_id)
+
+    def let_go(self, part_id: int) -> None:
+        """Opens the gripper around a brick that something else holds and moves back."""
+        self._release(part_id)
+
+    def carry(self, world_T_part: Array) -> None:
+        """Moves the held brick to a pose ((4, 4) [m]) in free space.
+
+        Raises:
+            TaskError: Nothing is held or the pose cannot be reached.
+        """
+        if self._grasp is None:
+            raise TaskError(f"{self.motion.arm.name} holds no brick", Outcome.BRICK_LOST)
+        self._enter(Stage.TRANSFERRING)
+        self.motion.go_to_pose(world_T_part @ self._grasp.part_T_tool)
+
     # -- one try ----------------------------------------------------------------------------
 
-    def _try_insertion(self, goal: InsertionGoal, wanted: set[ConnectionKey]) -> None:
+    def _try_insertion(
+        self, goal: InsertionGoal, wanted: set[ConnectionKey], release: bool
+    ) -> None:
         if connections_of(self._world.graph, goal.part) == wanted:
             return
         mark = len(self._world.events)
         self._enter(Stage.PLANNING)
         world_T_seat = self._world.observe(self._true_seat(goal))
-        if self.motion.held != goal.part:
+        if goal.part not in self.motion.carried():
             choice = self._choose(goal, world_T_seat)
             self._pick(goal.part, choice)
-        self._insert(goal, world_T_seat, wanted)
+        self._insert(goal, world_T_seat, wanted, release)
         self._enter(Stage.VERIFYING)
         self._require_whole(mark)
         actual = connections_of(self._world.graph, goal.part)
@@ -175,7 +261,19 @@ class BrickHandler:
         self._world.held[motion.arm.name] = part_id
         self._grasp = grasp
         motion.wait(p.settle_time)
-        self._tool_T_part = inverse(motion.controller.measured_tool) @ self._world.part_pose(part_id)
+        self._remember_grip(part_id)
+
+    def _look_at_grip(self, part_id: int) -> None:
+        """Observes how the held brick sits in the gripper after it was moved there."""
+        assert self._grasp is not None
+        seen = self._world.observe(self._world.part_pose(part_id))
+        part_T_tool = inverse(seen) @ self.motion.controller.measured_tool
+        self._grasp = replace(self._grasp, part_T_tool=part_T_tool)
+        self._remember_grip(part_id)
+
+    def _remember_grip(self, part_id: int) -> None:
+        tool = self.motion.controller.measured_tool
+        self._tool_T_part = inverse(tool) @ self._world.part_pose(part_id)
 
     def _lift(self, part_id: int, height: float) -> None:
         motion = self.motion
@@ -191,12 +289,18 @@ class BrickHandler:
         )
 
     def _insert(
-        self, goal: InsertionGoal, world_T_seat: Array, wanted: set[ConnectionKey]
+        self,
+        goal: InsertionGoal,
+        world_T_seat: Array,
+        wanted: set[ConnectionKey],
+        release: bool,
     ) -> None:
         p, motion = self.parameters, self.motion
-        assert self._grasp is not None
+        assert self._grasp is not None and motion.held is not None
+        held = motion.held
         up = world_T_seat[:3, 2]
-        seat_tool = world_T_seat @ self._grasp.part_T_tool
+        part_T_held = relative_pose(self._world.graph, goal.part, held)
+        seat_tool = world_T_seat @ part_T_held @ self._grasp.part_T_tool
         above = seat_tool.copy()
         above[:3, 3] += p.approach_height * up
         self._enter(Stage.TRANSFERRING)
@@ -204,7 +308,7 @@ class BrickHandler:
             self._world.planning_scene(), self._insertion_scene(goal), above, seat_tool
         )
         motion.go_to_joints([start])
-        self._require_held(goal.part)
+        self._require_held(held)
         self._enter(Stage.INSERTING)
         motion.tare(p.settle_time)
         pressing = Pressing(motion, up, p, self._tell_force)
@@ -228,7 +332,12 @@ class BrickHandler:
         wrong = set(pressing.formed()) - wanted
         if wrong:
             raise TaskError(f"connected as {sorted(wrong)}", Outcome.WRONG_CONNECTION)
-        self._release(goal.part)
+        if release:
+            self._release(held)
+        else:
+            # What holds the seat and this arm now pull at each other no more.
+            motion.wait(p.settle_time)
+            self._look_at_grip(held)
 
     def _release(self, part_id: int) -> None:
         p, motion = self.parameters, self.motion
@@ -414,7 +523,7 @@ class BrickHandler:
         motion, p = self.motion, self.parameters
         motion.settle_motion()
         part = goal.part
-        if motion.held == part:
+        if motion.held is not None and part in motion.carried():
             attached = connections_of(self._world.graph, part)
             if attached:
                 self._pull_off(part)
@@ -567,6 +676,13 @@ def expected_connections(graph: BrickTopologyGraph, goal: InsertionGoal) -> set[
         return connections_of(trial, goal.part)
     except TopologyError as error:
         raise TaskError(str(error), Outcome.INVALID_GOAL) from error
+
+
+def relative_pose(graph: BrickTopologyGraph, part: int, other: int) -> Array:
+    """(4, 4) part_T_other [m] of two parts of one component."""
+    relative = graph.relative_grid_pose(part, other)
+    part_T_corner = inverse(part_pose(GridPose(), graph.part(part).shape))
+    return part_T_corner @ part_pose(relative, graph.part(other).shape)
 
 
 def seat_in_target(graph: BrickTopologyGraph, goal: InsertionGoal) -> Array:

@@ -23,6 +23,10 @@ _EARLY = 0.006
 """Contact this far above the studs [m] is with something else."""
 _STUCK = 0.5
 """Time without any motion [s] after which a straight motion is given up: a joint is at its limit."""
+_TRACKING = 5.0
+"""How fast errors on the search path are corrected [1/s]."""
+_EXCESS = 2.0
+"""Force over the wanted one [-] at which pressing is given up at once."""
 _DWELL = 0.15
 """How long a reached force is held before the next thing is tried [s]."""
 
@@ -116,15 +120,18 @@ class Pressing:
         Ends where it began.
         """
         start = self._motion.tool
+        before, yaw_before = np.zeros(3), 0.0
         for offset, yaw in self._spiral():
             if self.formed():
                 return True
             here = self._motion.tool
-            wanted = start[:3, 3] + offset
-            lateral = (wanted - here[:3, 3]) / self._period()
-            lateral -= self._axis * (lateral @ self._axis)
-            turned = _yaw_between(start, here, self._axis)
-            self._push(force, lateral, (yaw - turned) / self._period())
+            missing = start[:3, 3] + offset - here[:3, 3]
+            missing -= self._axis * (missing @ self._axis)
+            turn = yaw - _yaw_between(start, here, self._axis)
+            lateral = (offset - before) / self._period() + _TRACKING * missing
+            spin = (yaw - yaw_before) / self._period() + _TRACKING * turn
+            self._push(force, lateral, spin)
+            before, yaw_before = offset, yaw
         return bool(self.formed())
 
     def pull(self, force: float, distance: float) -> bool:
@@ -194,6 +201,13 @@ class Pressing:
             linear = linear + lateral
         self._motion.controller.servo(np.concatenate([linear, spin * self._axis]))
         self._advance()
+        allowed = _EXCESS * max(force, self._parameters.press_force)
+        if float(np.linalg.norm(self._motion.controller.wrench[:3])) > allowed:
+            self._motion.controller.give_way(True)
+            raise TaskError(
+                f"{self.force:.1f} N along the insertion axis while {force:.1f} N were wanted",
+                Outcome.FORCE_LIMIT,
+            )
 
     def _advance(self) -> None:
         self._motion.world.advance()

@@ -60,6 +60,8 @@ _LINE_MARGIN = 0.03
 """Distance of straight motions from the joint limits [rad], where they begin farther away."""
 _GRID = 0.01
 """Time step of planned trajectories [s]."""
+_SAME = 1e-4
+"""Goals closer than this to the start [rad] are reached already."""
 _COLOR = np.array([0.6, 0.6, 0.6, 1.0])
 
 Pair = tuple[str, str]
@@ -145,7 +147,7 @@ class EmbeddedPlanner:
                 CartesianPath(["world"], [arm.tool], [frames]),
                 JointConfiguration(self._joints, start),
             )
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise PlanningError(f"{arm.name}: no straight motion: {error}") from error
         trajectory = _trajectory(planned, arm)
         margins = [self._margin(arm, positions) for positions in trajectory.positions]
@@ -248,11 +250,13 @@ class EmbeddedPlanner:
             if self._scene.hasCollisions(q_goal):
                 failures.append(f"goal is in collision: {self._culprit(q_goal)}")
                 continue
+            if np.abs(goal - start).max() < _SAME:
+                return _resting(arm, start)
             for attempt in range(self._options.tries):
                 try:
                     path = self._search(arm, start, goal, attempt)
                     return self._parametrize(arm, path)
-                except RuntimeError as error:
+                except (RuntimeError, ValueError) as error:
                     failures.append(str(error))
         raise PlanningError(f"{arm.name}: no free motion: " + "; ".join(dict.fromkeys(failures)))
 
@@ -391,6 +395,12 @@ class EmbeddedPlanner:
 def _parking_place(name: str) -> Array:
     """A pose out of reach, different for each name so that parked boxes do not pile up."""
     return transform([10.0 + sum(name.encode()), 0.0, -100.0])
+
+
+def _resting(arm: ArmDescription, positions: Array) -> Trajectory:
+    """Standing still for one time step."""
+    rows, rest = np.array([positions, positions]), np.zeros((2, len(positions)))
+    return Trajectory(arm.joints, np.array([0.0, _GRID]), rows, rest, rest)
 
 
 def _trajectory(planned: JointTrajectory, arm: ArmDescription) -> Trajectory:

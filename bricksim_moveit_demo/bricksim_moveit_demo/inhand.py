@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two arms: a handover, two bricks joined in the air, the result put onto a base plate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bricksim_core.parts import STUD_PITCH, BrickShape
+from bricksim_core.simulator import Simulator
+from bricksim_core.spatial import Array, inverse, transform
+from bricksim_core.topology.graph import BrickTopologyGraph
+from bricksim_core.topology.grid import GridPose, part_pose
+from bricksim_core.topology.structure import Structure
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.grasps import Grasp, end_grasps, grasps
+from bricksim_moveit_demo.handling import BrickHandler
+from bricksim_moveit_demo.layout import Region, TableLayout, arrange
+from bricksim_moveit_demo.reports import InsertionGoal, Report
+from bricksim_moveit_demo.world import World
+
+PLATE, LOWER, UPPER = 0, 1, 2
+"""Part ids of the in-hand scene."""
+
+_MEETING = np.array([0.55, 0.0, 0.5])
+"""Where the hands meet, in the frame of the taking arm's base [m]."""
+
+
+@dataclass(frozen=True)
+class InHandScene:
+    """What the two arms join.
+
+    Attributes:
+        brick: Shape of both bricks; at least three studs long and at most 60 mm wide.
+        offset: Where the upper brick goes on the lower one [studs].
+        seat: Where the lower brick goes on the plate [studs].
+        plate: The base plate.
+        layout: Where plate and bricks stand: in reach of both arms.
+    """
+
+    brick: BrickShape = BrickShape(4, 2)
+    offset: tuple[int, int] = (0, 0)
+    seat: tuple[int, int] = (4, 5)
+    plate: BrickShape = BrickShape(12, 12, 1)
+    layout: TableLayout = field(
+        default_factory=lambda: TableLayout(
+            seat=(0.55, 0.0),
+            regions=(Region(0.45, 0.16, 0.65, 0.36), Region(0.45, -0.36, 0.65, -0.16)),
+        )
+    )
+
+
+def lay_out_in_hand(simulator: Simulator, scene: InHandScene, seed: int = 0) -> None:
+    """Puts the plate and two loose bricks on the table."""
+    generator = np.random.default_rng([seed, 0x14A4D])
+    shapes = {LOWER: scene.brick, UPPER: scene.brick}
+    poses = arrange(shapes, scene.layout, generator)
+    poses[PLATE] = transform([*scene.layout.seat, 0.0])
+    graph = BrickTopologyGraph()
+    component_poses = {}
+    colors = {PLATE: (155, 161, 157), LOWER: (201, 26, 9), UPPER: (0, 85, 191)}
+    for part_id in (PLATE, LOWER, UPPER):
+        shape = scene.plate if part_id == PLATE else scene.brick
+        graph.add_part(shape, colors[part_id], part_id=part_id)
+        corner = inverse(part_pose(GridPose(), shape))
+        component_poses[graph.component_of(part_id)] = poses[part_id] @ corner
+    structure = Structure(graph, component_poses, frozenset({PLATE}), "inhand")
+    simulator.spawn(structure, part_ids={p: p for p in (PLATE, LOWER, UPPER)})
+
+
+@dataclass(frozen=True)
+class InHandSummary:
+    """How it went.
+
+    Attributes:
+        success: Both bricks are joined and on the plate.
+        message: What went wrong; empty on success.
+        outcome: Its cause.
+        handed_over: The first brick changed hands.
+        join: Report of the join in the air, if it was reached.
+        place: Report of the placing, if it was reached.
+        duration: Simulation time [s].
+        planning_time: Wall time spent planning [s].
+    """
+
+    success: bool
+    message: str
+    outcome: Outcome
+    handed_over: bool
+    join: Report | None
+    place: Report | None
+    duration: float
+    planning_time: float
+
+
+def join_in_hand(
+    world: World, taker: BrickHandler, giver: BrickHandler, scene: InHandScene
+) -> InHandSummary:
+    """Hands a brick over, presses a second one onto it in the air and places both.
+
+    Args:
+        world: The scene.
+        taker: The arm that holds the lower brick while the other one presses.
+        giver: The arm that picks both bricks.
+        scene: What goes where.
+    """
+    begin = world.time
+    planning = taker.motion.planning_time + giver.motion.planning_time
+    handed_over = False
+    join: Report | None = None
+    place: Report | None = None
+    outcome, message = Outcome.SUCCEEDED, ""
+    try:
+        _hand_over(taker, giver, scene.brick)
+        handed_over = True
+        join = giver.pick_and_insert(
+            InsertionGoal(UPPER, LOWER, scene.offset, 0), release=False
+        )
+        _require(join)
+        taker.let_go(LOWER)
+        place = giver.pick_and_insert(InsertionGoal(LOWER, PLATE, scene.seat, 0))
+        _require(place)
+    except TaskError as error:
+        outcome, message = error.outcome, str(error)
+    return InHandSummary(
+        outcome is Outcome.SUCCEEDED,
+        message,
+        outcome,
+        handed_over,
+        join,
+        place,
+        world.time - begin,
+        taker.motion.planning_time + giver.motion.planning_time - planning,
+    )
+
+
+def _hand_over(taker: BrickHandler, giver: BrickHandler, shape: BrickShape) -> None:
+    """The giver picks the lower brick at one end and offers the other end to the taker.
+
+    Raises:
+        TaskError: It did not work; the brick may be in either hand.
+    """
+    outer = [g for g in grasps(shape, giver.parameters) if _leaves_end(g, shape)]
+    grasp = giver.pick(LOWER, outer)
+    end = -1 if grasp.part_T_tool[0, 3] > 0.0 else 1
+    failure: TaskError | None = None
+    for take in end_grasps(shape, end):
+        meeting = _meeting_pose(taker.motion.arm.world_T_base, end)
+        try:
+            giver.carry(meeting)
+            taker.take(LOWER, take, giver)
+            return
+        except TaskError as error:
+            if error.outcome not in (Outcome.UNREACHABLE, Outcome.PLANNING_FAILED):
+                raise
+            failure = failure or error
+    assert failure is not None
+    raise failure
+
+
+def _leaves_end(grasp: Grasp, shape: BrickShape) -> bool:
+    """Whether a grasp across the width is far enough out to leave the other end to another hand."""
+    across_width = abs(grasp.part_T_tool[1, 1]) > 0.5
+    return across_width and abs(grasp.part_T_tool[0, 3]) >= 0.5 * shape.size[0] - STUD_PITCH
+
+
+def _meeting_pose(world_T_taker: Array, end: int) -> Array:
+    """World pose of the brick with the named end of its length towards the taking arm."""
+    towards = transform(_MEETING)
+    if end == 1:
+        towards[:3, :3] = np.diag([-1.0, -1.0, 1.0])
+    return world_T_taker @ towards
+
+
+def _require(report: Report) -> None:
+    if not report.success:
+        raise TaskError(f"brick {report.part_id}: {report.message}", report.outcome)
