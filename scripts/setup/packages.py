@@ -77,6 +77,9 @@ def _install_extra(name: str) -> bool:
     with doing(step, key):
         flags = ["--no-deps", "--require-hashes", "--no-compile"]
         run(_pip("install", *flags, "--target", part, "--requirement", lock), f"pip-{step}")
+        if (part / "pxr").is_dir():
+            # usd-exchange's pxr has no __init__.py; usd-core's, which has one, would win over it.
+            (part / "pxr" / "__init__.py").touch()
         remove(folder)
         part.rename(folder)
     return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -109,8 +110,11 @@ def robot_stage(spec: RobotSpec, settings: PhysxSettings) -> tuple[Usd.Stage, Ro
             link that it does not have.
     """
     try:
-        import usdex.core  # type: ignore[import-not-found]
-        from urdf_usd_converter import Converter  # type: ignore[import-not-found]
+        with warnings.catch_warnings():
+            # usd-core may be installed too, elsewhere on the path.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            import usdex.core  # type: ignore[import-not-found]
+            from urdf_usd_converter import Converter  # type: ignore[import-not-found]
     except ImportError:
         raise EngineError(
             "robots need urdf-usd-converter: pip install 'bricksim_core[ovphysx]'"
