@@ -26,6 +26,10 @@ ROOF_THICKNESS = 0.001
 """Thickness of the top [m]."""
 TUBE_RADIUS = 0.00651 / 2
 """Outer radius of the tubes below a part that is two or more studs wide [m]."""
+PLAIN_STUDS_FROM = 64 * 64
+"""Parts with more studs than this get hexagonal ones: each is tiny in any picture."""
+MOST_STUDS = 128 * 128
+"""Parts with more studs than this are drawn flat."""
 PIN_RADIUS = 0.0016
 """Radius of the pins below a part that is one stud wide [m]."""
 
@@ -78,8 +82,11 @@ def brick_surface(
     length, width, height = shape.size
     high = np.array([0.5 * length - gap, 0.5 * width - gap, height - gap])
     low = np.array([-high[0], -high[1], 0.0])
+    studs = shape.length * shape.width
+    if studs > PLAIN_STUDS_FROM:
+        segments, hollow = min(segments, 6), False
     pieces = [_rounded_box(low, high, EDGE_RADIUS, bottom=not hollow)]
-    if shape.has_studs:
+    if shape.has_studs and studs <= MOST_STUDS:
         centres = _cell_centres(shape.length, shape.width)
         stud = _pillar(STUD_RADIUS, high[2], high[2] + STUD_HEIGHT, segments)
         pieces.append(_copies(stud, centres))

@@ -26,9 +26,9 @@ STRENGTH = 1.6
 """Loss of light per mean concavity."""
 DARKEST = 0.5
 """Greatest loss of light."""
-SILHOUETTE = 3.5
-"""Neighbours that are nearer by more than this multiple of the distance belong to something in
-front and cast no such shadow."""
+SILHOUETTE = 1.6
+"""Neighbours that are nearer to the camera by more than this multiple of the distance belong to
+something in front and darken nothing; the effect fades over one distance before that."""
 
 _Float = NDArray[np.float32]
 
@@ -71,7 +71,10 @@ def occlusion(inverse_depth: _Float, pixel: float) -> _Float:
             mean *= 1.0 / span
             mean -= BIAS
             np.clip(mean, 0.0, MOST, out=mean)
-            mean *= nearer < SILHOUETTE * span
+            nearer *= -1.0 / span
+            nearer += SILHOUETTE
+            np.clip(nearer, 0.0, 1.0, out=nearer)
+            mean *= nearer
             total += mean
     total *= STRENGTH / (DIRECTIONS * len(REACHES))
     return np.minimum(total, DARKEST, out=total)
