@@ -21,8 +21,8 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=True,
-    maintainer="BrickSim maintainers",
-    maintainer_email="maintainers@bricksim.org",
+    maintainer="BrickSim-ROS maintainers",
+    maintainer_email="maintainers@example.org",
     description="ROS 2 nodes of BrickSim: the simulator, RViz markers and the episode recorder.",
     license="Apache-2.0",
     entry_points={

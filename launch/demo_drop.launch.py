@@ -6,28 +6,30 @@ ros2 launch bricksim_ros demo_drop.launch.py structure:=guitar.txt height:=0.144
 
 from pathlib import Path
 
-from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from bricksim_ros import launching
-from bricksim_ros.scene import drop_entry
 
 
 def _nodes(context: LaunchContext) -> list:
-    file = Path(launching.value(context, "structure")).expanduser().resolve()
-    angles = [launching.number(context, f"{a}_deg") for a in ("roll", "pitch", "yaw")]
-    scene = launching.write_scene(
-        [drop_entry(file, height=launching.number(context, "height"), rpy_deg=angles)]
-    )
+    entry = {
+        "file": launching.value(context, "structure"),
+        "height": launching.number(context, "height"),
+        "rpy_deg": [launching.number(context, f"{a}_deg") for a in ("roll", "pitch", "yaw")],
+        "fixed": False,
+        "baseplate": "none",
+    }
+    if not entry["file"].startswith("package://"):
+        entry["file"] = str(Path(entry["file"]).expanduser().resolve())
+    scene = launching.write_scene([entry])
     return launching.simulation(context, {"scene": str(scene)})
 
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    sample = Path(get_package_share_directory("bricksim_ros")) / "config" / "structures"
     arguments = {
-        "structure": (str(sample / "giraffe.json"), "Structure file to drop"),
+        "structure": ("package://bricksim_core/data/crane.json", "Structure file to drop"),
         "height": ("0.144", "Height of its lowest point above the ground [m]"),
         "roll_deg": ("0.0", "Roll about x [deg]"),
         "pitch_deg": ("0.0", "Pitch about y [deg]"),

@@ -9,6 +9,7 @@ structures:
     fixed: true                 # true: the world holds the root part of each component;
                                 # false: nothing is held; default: what the file says
     baseplate: none             # for formats without one: auto or none; default: auto
+    height: 0.144               # [m] puts the lowest point there and the middle over position's x, y
 robots:
   - name: arm
     description: fr3.urdf.xacro
@@ -30,8 +31,6 @@ from ament_index_python.packages import PackageNotFoundError, get_package_share_
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.errors import BrickSimError
-from bricksim_core.experiments.setup import rotation_from_degrees, standing
-from bricksim_core.formats import read_structure
 from bricksim_core.spatial import Array, transform
 
 
@@ -48,6 +47,7 @@ class StructureEntry:
     world_T_structure: Array
     fixed: bool | None = None
     baseplate: Literal["auto"] | None = "auto"
+    height: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,31 +112,11 @@ def read_scene(path: Path) -> Scene:
     return Scene(tuple(structures), tuple(robots))
 
 
-def drop_entry(file: Path, *, height: float, rpy_deg: Sequence[float]) -> dict[str, Any]:
-    """Scene entry of a structure that hangs over the ground, to be dropped.
-
-    Args:
-        file: Structure file.
-        height: From the ground to its lowest point [m].
-        rpy_deg: Roll, pitch, yaw of the file's frame [deg].
-
-    Raises:
-        BrickSimError: The file cannot be read.
-    """
-    structure = read_structure(file, baseplate=None)
-    pose = standing(structure, rotation_from_degrees(*rpy_deg), height)
-    return {
-        "file": str(file),
-        "position": pose[:3, 3].tolist(),
-        "rpy_deg": [float(a) for a in rpy_deg],
-        "fixed": False,
-        "baseplate": "none",
-    }
-
-
 def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
     where = f"structures[{index}]"
-    check.keys(entry, where, {"file", "name", "position", "rpy_deg", "fixed", "baseplate"})
+    check.keys(
+        entry, where, {"file", "name", "position", "rpy_deg", "fixed", "baseplate", "height"}
+    )
     file = resolve_uri(check.text(entry, where, "file"), check.path.parent)
     name = check.text(entry, where, "name", file.name.split(".")[0])
     fixed = entry.get("fixed")
@@ -146,7 +126,10 @@ def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
     if baseplate not in ("auto", "none"):
         check.fail(f"{where}.baseplate", baseplate, "auto or none")
     plate = "auto" if baseplate == "auto" else None
-    return StructureEntry(file, name, check.pose(entry, where), fixed, plate)
+    height = entry.get("height")
+    if height is not None:
+        height = check.number(height, f"{where}.height")
+    return StructureEntry(file, name, check.pose(entry, where), fixed, plate, height)
 
 
 def _robot(check: _Checker, entry: Any, index: int) -> RobotEntry:

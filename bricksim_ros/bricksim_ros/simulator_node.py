@@ -23,7 +23,7 @@ from std_msgs.msg import String
 from bricksim_core.engines.factory import create_engine
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
-from bricksim_core.experiments.setup import extent
+from bricksim_core.experiments.setup import extent, standing
 from bricksim_core.formats import read_structure
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
@@ -146,9 +146,11 @@ class SimulatorNode(LifecycleNode):
         scene = self._scene()
         for entry in scene.structures:
             structure = read_structure(entry.file, baseplate=entry.baseplate)
-            world.spawn(
-                entry.name, structure, entry.world_T_structure, hold=entry.fixed, initial=True
-            )
+            pose = entry.world_T_structure
+            if entry.height is not None:
+                pose = standing(structure, pose[:3, :3], entry.height)
+                pose[:2, 3] += entry.world_T_structure[:2, 3]
+            world.spawn(entry.name, structure, pose, hold=entry.fixed, initial=True)
         descriptions = []
         for robot in scene.robots:
             spec = robot_spec(robot)

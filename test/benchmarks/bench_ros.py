@@ -69,9 +69,10 @@ def _start(folder: Path) -> list[subprocess.Popen]:
 def _measure(processes: list, seconds: float) -> tuple[list, float, list[float]]:
     """Statistics of every frame, real-time factor, and cores used by each process."""
     import rclpy
+    from visualization_msgs.msg import MarkerArray
+
     from bricksim_msgs import msg, srv
     from bricksim_ros.publishing import LATCHED
-    from visualization_msgs.msg import MarkerArray
 
     rclpy.init()
     node = rclpy.create_node("bench")
