@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the Isaac Sim engine can be tried without Isaac Sim: refusals and action graphs.
+
+The rest is checked against Isaac Sim's sources (scripts/check_isaacsim.py) and, on a machine with
+a GPU, by ``bricksim doctor --engine isaacsim``.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+
+import pytest
+
+from bricksim_core.doctor import Check
+from bricksim_core.engines import create_engine
+from bricksim_core.engines.isaacsim import launch
+from bricksim_core.engines.isaacsim.checks import checks
+from bricksim_core.engines.isaacsim.graphs import clock_graph, robot_graph
+from bricksim_core.engines.isaacsim.launch import IsaacOptions
+from bricksim_core.errors import EngineError
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A workstation installation as far as it is looked at: package, VERSION, licence, GPU."""
+    package = tmp_path / "isaacsim" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text("import sys\nsys.exit('Unable to bootstrap inner kit kernel: no libcarb')\n")
+    (tmp_path / "VERSION").write_text("6.2.0-rc.18+release.1234")
+    gpu = tmp_path / "gpus"
+    (gpu / "0000:01:00.0").mkdir(parents=True)
+    monkeypatch.setenv("ISAAC_PATH", str(tmp_path))
+    monkeypatch.delenv("OMNI_KIT_ACCEPT_EULA", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(launch, "_GPU_MARKS", (gpu,))
+    monkeypatch.delitem(sys.modules, "isaacsim", raising=False)
+    return tmp_path
+
+
+def test_isaac_sim_missing_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EngineError, match=r"Isaac Sim is not installed for .*python") as error:
+        create_engine("isaacsim")
+    assert "\n" not in str(error.value)
+
+
+def test_all_requirements_met(installed):
+    launch.require_startable()
+    assert launch.require_release() == "6.2.0"
+
+
+@pytest.mark.parametrize("version", ["5.1.0-rc.1", "6.20.0", "", "7.0.0"])
+def test_another_release_is_refused(installed, version):
+    (installed / "VERSION").write_text(version)
+    with pytest.raises(EngineError, match=r"Isaac Sim is .*, expected 6\.2\.\*"):
+        create_engine("isaacsim")
+
+
+def test_the_licence_has_to_be_accepted_where_pip_installed_it(installed, monkeypatch):
+    monkeypatch.delenv("ISAAC_PATH")
+    monkeypatch.setattr(launch, "_version", lambda: "6.2.0.0")
+    with pytest.raises(EngineError, match="OMNI_KIT_ACCEPT_EULA=YES"):
+        launch.require_startable()
+    monkeypatch.setenv("OMNI_KIT_ACCEPT_EULA", "no")
+    with pytest.raises(EngineError, match="OMNI_KIT_ACCEPT_EULA=YES"):
+        launch.require_startable()
+    monkeypatch.setenv("OMNI_KIT_ACCEPT_EULA", "Y")
+    launch.require_startable()
+    monkeypatch.delenv("OMNI_KIT_ACCEPT_EULA")
+    mark = installed / "isaacsim" / "kit" / "EULA_ACCEPTED"
+    mark.parent.mkdir()
+    mark.write_text("yes")
+    launch.require_startable()
+
+
+def test_no_gpu_is_one_clear_line(installed, monkeypatch):
+    monkeypatch.setattr(launch, "_GPU_MARKS", (installed / "nothing",))
+    with pytest.raises(EngineError, match="there is no NVIDIA GPU"):
+        create_engine("isaacsim")
+
+
+def test_a_start_that_fails_does_not_end_the_process(installed, monkeypatch):
+    for name in [n for n in sys.modules if n == "pxr" or n.startswith("pxr.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(EngineError, match="does not start: Unable to bootstrap inner kit kernel"):
+        create_engine("isaacsim")
+
+
+def test_openusd_must_not_be_loaded_before_kit(installed, monkeypatch):
+    monkeypatch.setitem(
+        sys.modules,
+        "pxr.Usd",
+        importlib.util.module_from_spec(importlib.machinery.ModuleSpec("pxr.Usd", None)),
+    )
+    with pytest.raises(EngineError, match="was imported before Isaac Sim was started"):
+        create_engine("isaacsim")
+
+
+def test_unknown_options_are_refused_before_anything_starts():
+    with pytest.raises(EngineError, match="unexpected keyword argument 'speed'"):
+        create_engine("isaacsim", speed=3)
+    with pytest.raises(EngineError, match="frame_steps is 0"):
+        create_engine("isaacsim", frame_steps=0)
+    with pytest.raises(EngineError, match="engine is 'bullet', expected one of mujoco, ovphysx"):
+        create_engine("bullet")
+
+
+def test_the_doctor_stops_at_the_first_requirement_that_fails(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    found = list(checks())
+    assert [type(c) for c in found] == [Check]
+    assert found[0].ok is False
+    assert "not installed" in found[0].detail
+
+
+def test_graphs_are_wired_from_outputs_to_inputs_of_their_own_nodes():
+    options = IsaacOptions(joint_commands_topic="{robot}/commands")
+    robot = robot_graph(options, "left", "/World/Robots/left")
+    for graph in (clock_graph(options), robot):
+        for source, sink in graph.connections:
+            assert source.partition(".")[0] in graph.nodes
+            assert sink.partition(".")[0] in graph.nodes
+            assert ".outputs:" in source
+            assert ".inputs:" in sink
+        sinks = [sink for _, sink in graph.connections]
+        assert len(sinks) == len(set(sinks))
+        assert {attribute.partition(".")[0] for attribute in graph.values} <= set(graph.nodes)
+    assert robot.values["Commands.inputs:topicName"] == "left/commands"
+    assert robot.values["States.inputs:topicName"] == "left/joint_states"
+    assert robot.values["Controller.inputs:targetPrim"] == ("/World/Robots/left",)
