@@ -60,6 +60,8 @@ fi
 setup_options=()
 [ "$engine" = ovphysx ] && setup_options=(--extra ovphysx)
 "$root/scripts/setup.sh" ${setup_options[@]+"${setup_options[@]}"}
+# Modules of the user's own must not shadow ours; a sourced ROS 2 needs the path.
+[ -n "${AMENT_PREFIX_PATH:-}" ] || unset PYTHONPATH
 # shellcheck source=/dev/null
 . "$root/.venv/bin/activate-ros"
 if [ "$engine" = ovphysx ]; then

@@ -9,6 +9,8 @@ cd "$root"
 case ${1:-} in -h | --help) sed -n '3,4s/^# //p' "$0" && exit 0 ;; esac
 
 scripts/setup.sh --extra ovphysx
+# Modules of the user's own must not shadow ours; a sourced ROS 2 needs the path.
+[ -n "${AMENT_PREFIX_PATH:-}" ] || unset PYTHONPATH
 # shellcheck source=/dev/null
 . .venv/bin/activate-ros
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}"
