@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An arm lifts a brick on the MuJoCo engine."""
+
+import pytest
+from arm_lift import lift
+
+from bricksim_core.engines import create_engine
+
+
+def test_arm_lifts_a_brick():
+    engine = create_engine("mujoco")
+    result = lift(engine)
+    engine.close()
+    assert result.rise > 0.1
+    assert result.slip < 5e-5
+    assert result.turn < 1e-3
+    assert result.carried == pytest.approx(1.0, abs=1e-3)
+    assert result.apart
