@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from bricksim_core.errors import StructureError
-from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, inverse, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.errors import CanceledError, Outcome
-from bricksim_moveit_demo.handling import BrickHandler, connections_of
+from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.layout import TableLayout, arrange
 from bricksim_moveit_demo.reports import InsertionGoal, Report
 from bricksim_moveit_demo.world import World

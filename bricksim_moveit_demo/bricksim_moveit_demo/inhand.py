@@ -114,9 +114,7 @@ def join_in_hand(
     try:
         _hand_over(taker, giver, scene.brick)
         handed_over = True
-        join = giver.pick_and_insert(
-            InsertionGoal(UPPER, LOWER, scene.offset, 0), release=False
-        )
+        join = giver.pick_and_insert(InsertionGoal(UPPER, LOWER, scene.offset, 0), release=False)
         _require(join)
         taker.let_go(LOWER)
         place = giver.pick_and_insert(InsertionGoal(LOWER, PLATE, scene.seat, 0))

@@ -65,7 +65,7 @@ class ArmMotion:
         own = [*self.arm.hand_links, *(brick_name(p) for p in self.carried())]
         return [(a, b) for a in own for b in names if a != b]
 
-    def plan(self, request: Callable[[], Trajectory]) -> Trajectory:
+    def plan[T](self, request: Callable[[], T]) -> T:
         """Calls a planner and counts its wall time."""
         started = time.perf_counter()
         try:
@@ -84,9 +84,7 @@ class ArmMotion:
         scene = scene or self.world.planning_scene()
         self.follow(self.plan(lambda: self.planner.plan_to_pose(scene, self.arm, world_T_tool)))
 
-    def go_to_joints(
-        self, goals: Sequence[Array], scene: PlanningScene | None = None
-    ) -> None:
+    def go_to_joints(self, goals: Sequence[Array], scene: PlanningScene | None = None) -> None:
         """Moves freely to one of several joint positions ((7,) [rad]); raises as `go_to_pose`."""
         scene = scene or self.world.planning_scene()
         self.follow(self.plan(lambda: self.planner.plan_to_joints(scene, self.arm, goals)))
@@ -119,9 +117,7 @@ class ArmMotion:
         self.settle_motion()
         controller.tare()
         follower = controller.follower
-        follower.start(
-            trajectory, self.world.time, controller.reference.positions, Tolerances()
-        )
+        follower.start(trajectory, self.world.time, controller.reference.positions, Tolerances())
         while follower.status is Status.ACTIVE:
             self.world.advance()
             force = float(np.linalg.norm(controller.wrench[:3]))

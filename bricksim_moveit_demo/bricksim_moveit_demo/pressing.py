@@ -22,7 +22,7 @@ _OVERTRAVEL = 0.004
 _EARLY = 0.006
 """Contact this far above the studs [m] is with something else."""
 _STUCK = 0.5
-"""Time without any motion [s] after which a straight motion is given up: a joint is at its limit."""
+"""Time without motion [s] after which a straight motion is given up: a joint is at its limit."""
 _TRACKING = 5.0
 """How fast errors on the search path are corrected [1/s]."""
 _EXCESS = 2.0
@@ -87,8 +87,8 @@ class Pressing:
             if travelled > limit:
                 self._motion.controller.hold()
                 raise TaskError(
-                    f"no contact {1e3 * _OVERTRAVEL:.0f} mm below the seat: the brick or its seat is"
-                    " not there",
+                    f"no contact {1e3 * _OVERTRAVEL:.0f} mm below the seat: the brick or its seat"
+                    " is not there",
                     Outcome.BRICK_LOST,
                 )
             self._step(-(p.contact_speed if near else p.descend_speed))

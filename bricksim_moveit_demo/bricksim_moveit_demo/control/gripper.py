@@ -77,8 +77,10 @@ class GripperController:
             raise ControllerError(
                 f"gripper force is {force} N, expected more than 0, at most {self._limits.force}"
             )
-        if self._targets is not None and self._fingers is not None and 0.5 * width > (
-            self._targets.min()
+        if (
+            self._targets is not None
+            and self._fingers is not None
+            and 0.5 * width > (self._targets.min())
         ):
             # Opening lets go at once: the targets start at the fingers, not inside the brick.
             self._targets = np.maximum(self._targets, self._fingers)
@@ -118,7 +120,9 @@ class GripperController:
             self.status = GripperStatus.REACHED
             return
         assert self._targets is not None
-        pressing = np.abs(self._targets - fingers).max() >= min(0.9 * reach, 0.9 * self._gap(fingers))
+        pressing = np.abs(self._targets - fingers).max() >= min(
+            0.9 * reach, 0.9 * self._gap(fingers)
+        )
         if np.abs(speeds).max() > _STALL_SPEED or not pressing:
             self._still_since = None
         elif self._still_since is None:

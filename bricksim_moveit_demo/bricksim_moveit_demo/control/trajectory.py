@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Following joint trajectories with the semantics of control_msgs/FollowJointTrajectory.
 
-A state machine without a clock of its own: the caller gives time and measured state at every control
-period and passes the targets on. It serves the in-process executor and the action server alike.
+A state machine without a clock of its own: the caller gives time and measured state at every
+control period and passes the targets on. It serves the in-process executor and the action
+server alike.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ class TrajectoryFollower:
         if distance.max() > tolerances.start:
             worst = int(distance.argmax())
             raise ControllerError(
-                f"goal rejected: start of {self._joints[worst]} is {distance[worst]:.4f} rad from the"
-                f" measured position, expected at most {tolerances.start}"
+                f"goal rejected: start of {self._joints[worst]} is {distance[worst]:.4f} rad from"
+                f" the measured position, expected at most {tolerances.start}"
             )
         self._trajectory, self._tolerances = trajectory, tolerances
         self._started = self._last = now
@@ -156,7 +157,10 @@ class TrajectoryFollower:
         assert self._trajectory is not None
         error = np.abs(reference.positions - measured)
         worst = int(error.argmax())
-        where = f"{self._joints[worst]} is off by {error[worst]:.4f} rad"
+        where = (
+            f"{self._joints[worst]} is off by {error[worst]:.4f} rad, moving at"
+            f" {np.abs(speed).max():.3f} rad/s,"
+        )
         if self._stop_from is not None and self._rate(now) == 0.0:
             self._end(Status.CANCELED, "canceled")
         elif error[worst] > self._tolerances.path:
@@ -172,8 +176,8 @@ class TrajectoryFollower:
             elif now - self._started > self._trajectory.duration + self._tolerances.goal_time:
                 self._end(
                     Status.GOAL_TOLERANCE_VIOLATED,
-                    f"goal tolerance: {where} {self._tolerances.goal_time} s after the end, expected"
-                    f" at most {self._tolerances.goal}",
+                    f"goal tolerance: {where} {self._tolerances.goal_time} s after the end,"
+                    f" expected at most {self._tolerances.goal}",
                 )
 
     def _end(self, status: Status, message: str) -> None:
@@ -184,7 +188,8 @@ class TrajectoryFollower:
             return trajectory
         if sorted(trajectory.joints) != sorted(self._joints):
             raise ControllerError(
-                f"goal rejected: joints are {list(trajectory.joints)}, expected {list(self._joints)}"
+                f"goal rejected: joints are {list(trajectory.joints)}, expected"
+                f" {list(self._joints)}"
             )
         columns = [trajectory.joints.index(joint) for joint in self._joints]
         return Trajectory(

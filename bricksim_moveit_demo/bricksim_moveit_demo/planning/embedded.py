@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion planning with roboplan: RRT-Connect and shortcutting, numeric IK, Cartesian paths, TOPP-RA."""
+"""Motion planning with roboplan: RRT-Connect, shortcutting, numeric IK, straight lines, TOPP-RA."""
 
 from __future__ import annotations
 
@@ -296,7 +296,10 @@ class EmbeddedPlanner:
         )
 
     def _full(
-        self, scene: PlanningScene, arm: ArmDescription | None = None, positions: Array | None = None
+        self,
+        scene: PlanningScene,
+        arm: ArmDescription | None = None,
+        positions: Array | None = None,
     ) -> Array:
         """Positions of all joints: the scene's, with one arm elsewhere."""
         values = dict(scene.positions)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -78,10 +79,8 @@ class IsolatedPlanner:
 
     def close(self) -> None:
         """Ends the process; kills it if it does not end by itself."""
-        try:
+        with contextlib.suppress(OSError):  # gone already: just what is wanted
             self._pipe.send(None)
-        except OSError:
-            pass  # It is gone already, which is what was wanted.
         self._process.join(_END_TIMEOUT)
         if self._process.is_alive():
             self._process.kill()
@@ -119,7 +118,7 @@ def _serve(
     """Body of the child process: answers calls until told to end."""
     try:
         planner = factory(arms, options)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent has to hear of it
+    except Exception as error:
         pipe.send((None, PlanningError(f"the planner did not start: {error}")))
         return
     pipe.send((None, None))
@@ -129,6 +128,6 @@ def _serve(
             pipe.send((getattr(planner, method)(*arguments), None))
         except PlanningError as error:
             pipe.send((None, error))
-        except Exception as error:  # noqa: BLE001 - see above
+        except Exception as error:
             pipe.send((None, PlanningError(f"{method}: {type(error).__name__}: {error}")))
     planner.close()

@@ -62,8 +62,11 @@ class MoveItPlanner:
         validate_configuration(config, arms)
         if not moveit_available():
             raise PlanningError("planner 'moveit': the Python package moveit is not installed")
-        from moveit.core.robot_state import RobotState  # noqa: PLC0415
-        from moveit.planning import (  # noqa: PLC0415
+        # MoveIt has no wheels: it is there where ROS 2 with MoveIt is sourced.
+        from moveit.core.robot_state import (  # pyright: ignore[reportMissingImports]
+            RobotState,
+        )
+        from moveit.planning import (  # pyright: ignore[reportMissingImports]
             MoveItPy,
             MultiPipelinePlanRequestParameters,
             PlanRequestParameters,
@@ -148,13 +151,11 @@ class MoveItPlanner:
         speed: float | None = None,
     ) -> Trajectory:
         """See `MotionPlanner.plan_straight`."""
-        from geometry_msgs.msg import PoseStamped  # noqa: PLC0415
+        from geometry_msgs.msg import PoseStamped
 
         # Pilz scales its Cartesian limits by the velocity factor.
         share = (speed or self._options.linear_speed) / self._options.linear_speed
-        self._straight.max_velocity_scaling_factor = min(
-            1.0, share * self._options.velocity_scale
-        )
+        self._straight.max_velocity_scaling_factor = min(1.0, share * self._options.velocity_scale)
         pieces = []
         for pose in poses:
             goal = fill(
@@ -195,7 +196,10 @@ class MoveItPlanner:
 
     def _scene(self, scene: PlanningScene) -> Any:
         """A copy of MoveIt's scene that holds exactly what the given scene holds."""
-        from moveit_msgs.msg import AttachedCollisionObject, CollisionObject  # noqa: PLC0415
+        from moveit_msgs.msg import (  # pyright: ignore[reportMissingImports]
+            AttachedCollisionObject,
+            CollisionObject,
+        )
 
         with self._moveit.get_planning_scene_monitor().read_only() as monitored:
             result = copy.deepcopy(monitored)
@@ -215,7 +219,7 @@ class MoveItPlanner:
 
     @staticmethod
     def _pose(world_T_tool: Array) -> Any:
-        from geometry_msgs.msg import Pose  # noqa: PLC0415
+        from geometry_msgs.msg import Pose
 
         return fill(Pose(), pose_message(world_T_tool))
 

@@ -150,9 +150,7 @@ def pose_goal(
                 "link_name": arm.tool,
                 "constraint_region": {
                     "primitives": [{"type": 2, "dimensions": [position]}],
-                    "primitive_poses": [
-                        {"position": pose["position"], "orientation": {"w": 1.0}}
-                    ],
+                    "primitive_poses": [{"position": pose["position"], "orientation": {"w": 1.0}}],
                 },
                 "weight": 1.0,
             }
@@ -173,7 +171,7 @@ def pose_goal(
 
 def fill(message: Any, values: Mapping[str, Any]) -> Any:
     """A ROS message with fields set from nested dictionaries."""
-    from rosidl_runtime_py.set_message import set_message_fields  # noqa: PLC0415
+    from rosidl_runtime_py.set_message import set_message_fields
 
     set_message_fields(message, dict(values))
     return message

@@ -155,16 +155,16 @@ def create_planner(
     """
     options = options or PlanningOptions()
     if name == "auto":
-        from bricksim_moveit_demo.planning.moveit import moveit_available  # noqa: PLC0415
+        from bricksim_moveit_demo.planning.moveit import moveit_available
 
         name = "moveit" if moveit_available() else "embedded"
     if name == "embedded":
-        from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner  # noqa: PLC0415
+        from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 
         return EmbeddedPlanner(arms, options)
     if name == "moveit":
-        from bricksim_moveit_demo.planning.isolated import IsolatedPlanner  # noqa: PLC0415
-        from bricksim_moveit_demo.planning.moveit import MoveItPlanner  # noqa: PLC0415
+        from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
+        from bricksim_moveit_demo.planning.moveit import MoveItPlanner
 
         return IsolatedPlanner(MoveItPlanner, arms, options)
     raise PlanningError(f"planner is {name!r}, expected 'auto', 'embedded' or 'moveit'")

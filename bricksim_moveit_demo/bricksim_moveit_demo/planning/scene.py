@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The planning scene: a snapshot of the robots and of everything they must not touch.
 
-A scene is made anew from the simulator for every request, so a plan cannot start from a stale state.
+A scene is made anew from the simulator for every request: no plan starts from a stale state.
 """
 
 from __future__ import annotations
