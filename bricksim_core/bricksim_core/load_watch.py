@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
+from bricksim_core.mechanics.impacts import HIT_SPEED, bodies_of, closing_speeds
 from bricksim_core.mechanics.loads import ImpulseTable, part_loads
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.scene import Scene
@@ -27,8 +29,7 @@ class _Watched:
         layout: The component.
         fixed: True if the world holds it.
         anchored: (N,) parts that the world holds.
-        total: (N, 6) sum of the loads of the frame's steps so far.
-        steps: How many these are.
+        steps: Loads (N, 6) and impact factor of each of the frame's steps so far.
         still: Contacts and loads of the last step if the component was exactly at rest in it.
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
@@ -38,9 +39,8 @@ class _Watched:
     layout: ComponentLayout
     fixed: bool
     anchored: NDArray[np.bool_]
-    total: Array
     utilization: Array
-    steps: int = 0
+    steps: list[tuple[Array, float]] = field(default_factory=list)
     still: tuple[tuple[IntArray, Array, Array], Array] | None = None
     examined: Array | None = None
     age: float = 0.0
@@ -56,17 +56,23 @@ class LoadWatch:
         detector: Examines components.
         gravity: (3,) [m/s^2].
         frame: Length of a frame [s].
+        contact_time: The engine's time constant of contacts [s].
     """
 
-    def __init__(self, detector: BreakageDetector, gravity: Array, frame: float) -> None:
+    def __init__(
+        self, detector: BreakageDetector, gravity: Array, frame: float, contact_time: float
+    ) -> None:
         self.detector = detector
         self._gravity = gravity
         self._frame = frame
+        self._contact_time = contact_time
         self._watched: dict[int, _Watched] = {}
+        self._bodies = bodies_of({})
 
     def sync(self, scene: Scene) -> None:
         """Takes over what the scene consists of, after edits."""
         old, self._watched = self._watched, {}
+        self._bodies = bodies_of({c: scene.graph.layout(c) for c in scene.component_ids.tolist()})
         for component in scene.component_ids.tolist():
             layout = scene.graph.layout(component)
             if not len(layout.connection_ids):
@@ -84,7 +90,6 @@ class LoadWatch:
                 layout,
                 bool(anchored.any()),
                 anchored,
-                total=np.zeros((len(layout.part_ids), 6)),
                 utilization=np.full(len(layout.connection_ids), np.nan),
             )
         for component in old.keys() - self._watched.keys():
@@ -105,13 +110,13 @@ class LoadWatch:
             np.any(report.twist[rows] != 0.0, axis=1)
             | np.any(report.previous_twist[rows] != 0.0, axis=1)
         ).tolist()
+        factors = self._impact_factors(report)
         for row, moves, watched in zip(rows.tolist(), moving, self._watched.values(), strict=True):
             contacts = impulses.on(watched.layout.part_ids) if not moves and not applied else None
             if contacts is not None and watched.still is not None:
                 before, loads = watched.still
                 if all(np.array_equal(a, b) for a, b in zip(before, contacts, strict=True)):
-                    watched.total += loads
-                    watched.steps += 1
+                    watched.steps.append((loads, 1.0))
                     continue
             loads = part_loads(
                 watched.layout,
@@ -126,8 +131,7 @@ class LoadWatch:
                 watched.fixed,
             ).loads
             watched.still = None if contacts is None else (contacts, loads)
-            watched.total += loads
-            watched.steps += 1
+            watched.steps.append((loads, float(factors[row])))
 
     def examine(self) -> tuple[dict[int, Finding], tuple[SolverNote, ...]]:
         """Ends a frame.
@@ -144,14 +148,12 @@ class LoadWatch:
         for component, watched in self._watched.items():
             if not watched.steps:
                 continue
-            loads = watched.total / watched.steps
-            watched.total, watched.steps = np.zeros_like(loads), 0
+            steps, watched.steps = watched.steps, []
+            loads = np.mean([load for load, _ in steps], axis=0)
             if self._known(watched, loads):
                 continue
-            finding = self.detector.examine(
-                component, watched.layout, watched.anchored, loads, self._frame
-            )
-            watched.examined = loads
+            finding = self._examine(component, watched, steps)
+            watched.examined = loads if all(factor == 1.0 for _, factor in steps) else None
             watched.age += self._frame
             watched.utilization = finding.utilization
             if finding.broken:
@@ -184,6 +186,34 @@ class LoadWatch:
         self.detector.restore(detector)
         self._watched = {component: _copied(w) for component, w in watched.items()}
 
+    def _impact_factors(self, report: StepReport) -> Array:
+        """(K,) how many times shorter than in the engine the contacts of a step were."""
+        speeds = closing_speeds(report, self._bodies)
+        factor = max(1.0, self._contact_time / self.detector.impact_time)
+        return np.where(speeds > HIT_SPEED, factor, 1.0)
+
+    def _examine(
+        self, component: int, watched: _Watched, steps: list[tuple[Array, float]]
+    ) -> Finding:
+        """Has the detector take in a frame: steps with impacts one by one, others averaged."""
+        dt = self._frame / len(steps)
+        finding, highest = None, watched.utilization * np.nan
+        for impact, group in itertools.groupby(steps, key=lambda step: step[1]):
+            loads = [load for load, _ in group]
+            if impact == 1.0:
+                loads, length = [np.mean(loads, axis=0)], dt * len(loads)
+            else:
+                length = dt
+            for load in loads:
+                finding = self.detector.examine(
+                    component, watched.layout, watched.anchored, load, length, impact
+                )
+                highest = np.fmax(highest, finding.utilization)
+                if finding.broken:
+                    return replace(finding, utilization=highest)
+        assert finding is not None
+        return replace(finding, utilization=highest)
+
     def _known(self, watched: _Watched, loads: Array) -> bool:
         """Whether the detector would answer what it answered last."""
         limits = self.detector.thresholds
@@ -197,4 +227,4 @@ class LoadWatch:
 
 
 def _copied(watched: _Watched) -> _Watched:
-    return _Watched(**{**vars(watched), "total": watched.total.copy()})
+    return replace(watched, steps=list(watched.steps))

@@ -142,7 +142,9 @@ class Simulator:
         self._scene = Scene(engine)
         self._monitor = AssemblyMonitor(config.assembly, engine.timestep)
         detector = BreakageDetector(get_model(config.model), config.breakage)
-        self._watch = LoadWatch(detector, engine.gravity, 1.0 / config.frame_rate)
+        self._watch = LoadWatch(
+            detector, engine.gravity, 1.0 / config.frame_rate, engine.contact_time
+        )
         self._events: list[ConnectionEvent] = []
         self._wrenches: dict[int, Array] = {}
         self._sequence = 0

@@ -17,6 +17,7 @@ from mechanics_cases import (
     weights,
 )
 
+from bricksim_core.dynamics import mass_properties
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.mechanics.models import get_model
@@ -463,7 +464,7 @@ def test_balanced_takes_out_a_rigid_acceleration():
         0.01,
         0.01,
     ]
-    rest, _ = balanced(layout, loads)
+    rest, _ = balanced(layout, mass_properties(layout), loads)
     force = rest[:, :3].sum(axis=0)
     torque = (rest[:, 3:] + np.cross(layout.coms, rest[:, :3])).sum(axis=0)
     assert force == pytest.approx(0.0, abs=1e-12) and torque == pytest.approx(0.0, abs=1e-12)

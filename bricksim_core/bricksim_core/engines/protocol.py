@@ -175,6 +175,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def contact_time(self) -> float:
+        """Time constant of contacts [s]: over about which time an impact is spread."""
+        ...
+
+    @property
     def gravity(self) -> Array:
         """(3,) gravity [m/s^2], world."""
         ...

@@ -143,6 +143,17 @@ class WeldedEngine(ABC):
     def close(self) -> None:
         """Frees what the engine holds."""
 
+    @property
+    def part_states(self) -> tuple[Array, Array]:
+        """(N, 4, 4) poses [m] and (N, 6) twists of all bricks as the rigid fit has them."""
+        return self.scene.groups.part_motion(self._poses, self._twists)
+
+    @property
+    def part_fixed(self) -> NDArray[np.bool_]:
+        """(N,) whether each brick is held by the world."""
+        fixed = [self.scene.bodies[c].fixed for c in self.scene.component_ids]
+        return np.array(fixed, dtype=np.bool_)[self.scene.groups.group]
+
     # -- protocol -----------------------------------------------------------------------------
 
     @property
@@ -153,6 +164,11 @@ class WeldedEngine(ABC):
     @property
     def timestep(self) -> float:
         """Length of one step [s]."""
+        return self.settings.timestep
+
+    @property
+    def contact_time(self) -> float:
+        """An impact is over within a step [s]."""
         return self.settings.timestep
 
     @property
@@ -288,7 +304,7 @@ class WeldedEngine(ABC):
         """(N,) how far each brick's body is from where its component's rigid fit has it [m]."""
         poses, _ = self.part_motion()
         groups = self.scene.groups
-        exact, _ = groups.part_motion(self._poses, self._twists)
+        exact, _ = self.part_states
         gaps = transform_points(poses, groups.local_coms) - transform_points(
             exact, groups.local_coms
         )
@@ -317,7 +333,7 @@ class WeldedEngine(ABC):
         if not wrenches:
             return
         groups = self.scene.groups
-        poses, _ = groups.part_motion(self._poses, self._twists)
+        poses, _ = self.part_states
         index = {p: i for i, p in enumerate(groups.part_ids.tolist())}
         rows = [index[p] for p in wrenches]
         points = transform_points(poses[rows], groups.local_coms[rows])

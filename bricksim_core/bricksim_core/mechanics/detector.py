@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.selection import select_breaks
+from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
@@ -26,6 +27,11 @@ class BreakageThresholds:
         utilization: Load over capacity above which a connection is overloaded [-].
         cooldown: Time after a change of a component in which none of its connections breaks [s]: a
             join leaves the solution a few steps to settle. BrickSim's value.
+        engagement: Slip by overload after which a connection is broken [m]; 0: at once, as in
+            BrickSim; None: what the model says.
+        impact_time: Duration of real impacts [s], to which the engine's longer ones are compressed
+            (`impacts`); inf: take loads as the engine gives them, as in BrickSim; None: what the
+            model says.
         imbalance: Part of the loads that no internal force can balance, above which the finding
             says so [-]. BrickSim's value. Loads below the component's weight count as its weight,
             so that the rounding noise of free fall is no news.
@@ -34,26 +40,36 @@ class BreakageThresholds:
     enabled: bool = True
     utilization: float = 1.0
     cooldown: float = 0.05
+    engagement: float | None = None
+    impact_time: float | None = None
     imbalance: float = 0.1
 
 
 class BreakCriterion(Protocol):
-    """Decides which overloaded connections fail. Its memory goes by connection id, so that it
+    """Decides when overloaded connections fail. Its memory goes by connection id, so that it
     outlasts joins and breaks elsewhere in the component."""
 
     def failed(
-        self, layout: ComponentLayout, solution: Solution, loads: Array, dt: float
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        solution: Solution,
+        overloaded: NDArray[np.bool_],
+        engagement: float,
+        dt: float,
     ) -> NDArray[np.bool_]:
         """Takes in one step of a component.
 
         Args:
             layout: The component.
+            anchored: (N,) parts that the world holds.
             solution: Its internal forces.
-            loads: (N, 6) loads on its parts, as `ComponentSystem.solve` takes them.
+            overloaded: (C,) connections that are overloaded now.
+            engagement: Slip after which a connection has failed [m]; 0: at once.
             dt: Length of the step [s].
 
         Returns:
-            (C,) connections that fail; those not overloaded are passed over.
+            (C,) connections that have failed, whether overloaded now or not.
         """
         ...
 
@@ -68,25 +84,6 @@ class BreakCriterion(Protocol):
     def restore(self, snapshot: Any) -> None:
         """Returns to a snapshot."""
         ...
-
-
-class BreaksAtOnce:
-    """The published criterion: whatever is overloaded fails in the same step."""
-
-    def failed(
-        self, layout: ComponentLayout, solution: Solution, loads: Array, dt: float
-    ) -> NDArray[np.bool_]:
-        """All connections (see `BreakCriterion.failed`)."""
-        return np.ones(len(layout.connection_ids), dtype=bool)
-
-    def forget(self, connection_ids: tuple[int, ...]) -> None:
-        """Has no memory."""
-
-    def snapshot(self) -> None:
-        """Has no memory."""
-
-    def restore(self, snapshot: None) -> None:
-        """Has no memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +130,11 @@ class BreakageDetector:
         Args:
             model: Gives the internal forces.
             thresholds: May be exchanged at any time.
-            criterion: Decides what fails; None: `BreaksAtOnce`.
+            criterion: Decides what fails; None: a `SlipCriterion`.
         """
         self.model = model
         self.thresholds = thresholds
-        self.criterion: BreakCriterion = BreaksAtOnce() if criterion is None else criterion
+        self.criterion: BreakCriterion = SlipCriterion() if criterion is None else criterion
         self._entries: dict[int, _Entry] = {}
 
     def examine(
@@ -147,6 +144,7 @@ class BreakageDetector:
         anchored: NDArray[np.bool_],
         loads: Array,
         dt: float,
+        impact: float = 1.0,
     ) -> Finding:
         """Takes in one step of a component.
 
@@ -157,6 +155,7 @@ class BreakageDetector:
             anchored: (N,) parts that the world holds.
             loads: (N, 6) loads on the parts (`loads.part_loads`).
             dt: Length of the step [s].
+            impact: How many times shorter, and stronger, the loads were in reality (`impacts`).
         """
         count = len(layout.connection_ids)
         if not self.thresholds.enabled or count == 0:
@@ -164,7 +163,7 @@ class BreakageDetector:
         entry = self._entry(component_id, layout, anchored)
         settled = entry.age >= self.thresholds.cooldown - 1e-9
         entry.age += dt
-        solution = entry.system.solve(loads)
+        solution = entry.system.solve(loads * impact if impact != 1.0 else loads)
         if solution.status is SolveStatus.FAILED:
             message = f"no internal forces found, nothing breaks: {solution.message}"
             return Finding(solution.utilization, solution=solution, message=message)
@@ -174,14 +173,16 @@ class BreakageDetector:
         if imbalance > self.thresholds.imbalance:
             excess = f"{imbalance:.0%} of the loads cannot be balanced"
             message = f"{message}; {excess}" if message else excess
-        failed = self.criterion.failed(layout, solution, loads, dt)
         overloaded = solution.utilization > self.thresholds.utilization
+        failed = self.criterion.failed(
+            layout, anchored, solution, overloaded, self.engagement, dt / impact
+        )
         selection = select_breaks(
             anchored,
             layout.stud_index,
             layout.hole_index,
             solution.utilization,
-            overloaded,
+            overloaded | failed,
             entry.system.strength,
             candidates=failed,
         )
@@ -194,6 +195,18 @@ class BreakageDetector:
             solution=solution,
             message=message,
         )
+
+    @property
+    def engagement(self) -> float:
+        """Slip after which a connection is broken [m]."""
+        own = self.thresholds.engagement
+        return self.model.engagement if own is None else own
+
+    @property
+    def impact_time(self) -> float:
+        """Duration of real impacts [s]."""
+        own = self.thresholds.impact_time
+        return self.model.impact_time if own is None else own
 
     def forget(self, component_id: int) -> None:
         """Drops the equations of a component that changed or is gone; unknown ids are fine."""

@@ -102,11 +102,15 @@ class PaperModel:
         name: How `mechanics.models` knows it.
         verdict: What counts as stable; the published code ignores any imbalance and warns above a
             tenth.
+        engagement: 0 m: what is overloaded breaks at once.
+        impact_time: Infinite: loads are taken as the engine gives them.
     """
 
     parameters: PaperParameters = PaperParameters()
     name: str = "paper"
     verdict: VerdictLimits = VerdictLimits(utilization=1.0, imbalance=0.1)
+    engagement: float = 0.0
+    impact_time: float = np.inf
 
     def system(
         self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None

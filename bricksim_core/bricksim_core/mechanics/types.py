@@ -150,6 +150,16 @@ class ConnectionModel(Protocol):
         """What counts as stable and as marginal with this model."""
         ...
 
+    @property
+    def engagement(self) -> float:
+        """Slip by overload after which a connection is broken [m]; 0: at once."""
+        ...
+
+    @property
+    def impact_time(self) -> float:
+        """Duration of real impacts [s]; inf: as long as the engine's."""
+        ...
+
     def system(
         self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
     ) -> ComponentSystem:

@@ -199,6 +199,11 @@ class MujocoEngine:
         return self._timestep
 
     @property
+    def contact_time(self) -> float:
+        """Time constant of contacts [s]: the set one, or two steps if that is more."""
+        return max(self._contact.time_constant, 2.0 * self._timestep)
+
+    @property
     def gravity(self) -> Array:
         """(3,) gravity [m/s^2], world."""
         return self._gravity

@@ -38,6 +38,9 @@ class SnapFitConstants:
             other [m]. Two side clearances.
         ground_friction: Coefficient of friction of brick on ground [-]. As in BrickSim's assets.
         engagement: Slip after which a stud has left its hole [m]: the height of a stud.
+        impact_time: Time constant of the contact in an impact of ABS bricks on a hard table [s].
+            Estimated: Hertz, and the flexibility of hollow bricks; hardly matters, because the slip
+            hangs on the impulse.
         softness: How much less stiff than the elastic joint an overloaded joint is, as a fraction
             [-]. Numerical: the limit of none is found by extrapolation; the results' relative error
             is of the order of its square.
@@ -55,6 +58,7 @@ class SnapFitConstants:
     side_gap: float = 2.0 * SIDE_CLEARANCE
     ground_friction: float = 0.5
     engagement: float = STUD_HEIGHT
+    impact_time: float = 1e-3
     softness: float = 1e-6
     tolerance: float = 1e-6
     marginal_low: float = 0.9

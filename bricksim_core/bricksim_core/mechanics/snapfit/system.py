@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
@@ -70,6 +71,16 @@ class SnapFitModel:
             marginal_high=c.marginal_high,
         )
 
+    @property
+    def engagement(self) -> float:
+        """Slip by overload after which a connection is broken [m]."""
+        return self.constants.engagement
+
+    @property
+    def impact_time(self) -> float:
+        """Duration of real impacts [s]."""
+        return self.constants.impact_time
+
     def system(
         self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
     ) -> SnapFitSystem:
@@ -101,6 +112,7 @@ class SnapFitSystem:
     ) -> None:
         self.constants = constants
         self._layout = layout
+        self._body = mass_properties(layout)
         faces = face_contacts(layout, ground)
         joints = self.joints = joints_of(layout, constants)
         self.pushes = pushes_of(faces, joints.lower, joints.upper, constants)
@@ -295,15 +307,16 @@ class SnapFitSystem:
         """(F,) scaled loads of the parts that can move, and what of them cannot be balanced."""
         imbalance = 0.0
         if self._floating:
-            loads, imbalance = balanced(self._layout, loads)
+            loads, imbalance = balanced(self._layout, self._body, loads)
         return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
 
 
-def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:
+def balanced(layout: ComponentLayout, body: MassProperties, loads: Array) -> tuple[Array, float]:
     """Takes the acceleration of a free rigid component out of its loads.
 
     Args:
         layout: The component.
+        body: Its mass properties.
         loads: (N, 6) wrenches about the parts' COMs [N, N m].
 
     Returns:
@@ -311,16 +324,13 @@ def balanced(layout: ComponentLayout, loads: Array) -> tuple[Array, float]:
         and the norm of what was taken over the norm of the loads or, if greater, of the weights
         (torques per stud pitch).
     """
-    masses, coms = layout.masses, layout.coms
-    total = masses.sum()
-    arm = coms - masses @ coms / total
+    masses = layout.masses
+    arm = layout.coms - body.com
     force = loads[:, :3].sum(axis=0)
     torque = (loads[:, 3:] + np.cross(arm, loads[:, :3])).sum(axis=0)
-    squares = (arm * arm).sum(axis=1)
-    steiner = (masses * squares).sum() * np.eye(3) - (arm * masses[:, None]).T @ arm
-    spin = np.linalg.solve(layout.inertias.sum(axis=0) + steiner, torque)
+    spin = np.linalg.solve(body.inertia, torque)
     inertial = np.empty_like(loads)
-    inertial[:, :3] = masses[:, None] * (force / total + np.cross(spin, arm))
+    inertial[:, :3] = masses[:, None] * (force / body.mass + np.cross(spin, arm))
     inertial[:, 3:] = layout.inertias @ spin
     weights = STANDARD_GRAVITY * np.linalg.norm(masses)
     norm = max(float(np.linalg.norm(loads / PITCHES)), float(weights))
