@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ if importlib.util.find_spec("ovphysx") is None:
 import engine_suite as suite
 from engine_suite import at, body, brick_layout
 
-from bricksim_core.engines import BodySpec, Engine, create_engine
+from bricksim_core.engines import BodySpec, Engine, RobotSpec, create_engine
 from bricksim_core.errors import EngineError
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph
@@ -215,6 +216,134 @@ def test_overlaps(make):
     found = engine.overlaps([body(1, other, at(*place)) for place in places])
     assert found.tolist() == [False, True, False, True]
     assert engine.overlaps([body(1, other, at(0, 0, 0))], ignore=[0]).tolist() == [False]
+
+
+URDF = """<robot name="crane">
+  <link name="world"/>
+  <link name="post"><inertial><mass value="2"/>
+    <inertia ixx="0.02" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="boom"><inertial><origin xyz="0.15 0 0"/><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><origin xyz="0.15 0 0"/><geometry><box size="0.3 0.02 0.02"/></geometry></collision>
+  </link>
+  <link name="left"><inertial><mass value="0.1"/>
+    <inertia ixx="0.001" iyy="0.001" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="right"><inertial><mass value="0.1"/>
+    <inertia ixx="0.001" iyy="0.001" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="tip"/>
+  <joint name="base" type="fixed"><parent link="world"/><child link="post"/></joint>
+  <joint name="swing" type="revolute"><parent link="post"/><child link="boom"/>
+    <origin xyz="0 0 0.5"/><axis xyz="0 0 1"/>
+    <limit lower="0.5" upper="2.5" effort="100" velocity="2"/></joint>
+  <joint name="grip" type="prismatic"><parent link="boom"/><child link="left"/>
+    <origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>
+    <limit lower="0" upper="0.05" effort="100" velocity="1"/></joint>
+  <joint name="other" type="prismatic"><parent link="boom"/><child link="right"/>
+    <origin xyz="0.3 0 0"/><axis xyz="0 -1 0"/>
+    <limit lower="0" upper="0.05" effort="100" velocity="1"/><mimic joint="grip"/></joint>
+  <joint name="end" type="fixed"><parent link="boom"/><child link="tip"/>
+    <origin xyz="0.3 0 0"/></joint>
+</robot>"""
+
+
+@pytest.fixture
+def crane(tmp_path):
+    """An arm that must not stand at zero, with coupled fingers."""
+    (tmp_path / "crane.urdf").write_text(URDF)
+    return RobotSpec(
+        name="crane",
+        urdf=tmp_path / "crane.urdf",
+        world_T_base=at(0.2, 0.1, 0.0, (0, 0, 0.3)),
+        joint_positions={"swing": 1.0, "grip": 0.02},
+        drives={"swing": (1000.0, 60.0, 100.0), "grip": (1000.0, 60.0, 50.0)},
+        joint_limits={"swing": 1.0},
+        armature={"swing": 0.01, "grip": 0.1},
+    )
+
+
+def _tip(swing: float) -> np.ndarray:
+    turn = 0.3 + swing
+    return np.array([0.2 + 0.3 * np.cos(turn), 0.1 + 0.3 * np.sin(turn), 0.5])
+
+
+def test_a_robot_starts_where_it_is_told_and_disturbs_no_brick(make, crane):
+    engine = make()
+    engine.update([], [body(0, brick_layout(), at(1, 0, 0.5), (0.1, 0, 0, 0, 0, 0))])
+    engine.add_robot(crane)
+    np.testing.assert_allclose(engine.link_pose("crane", "tip")[:3, 3], _tip(1.0), atol=1e-6)
+    report = engine.step()
+    speed = [0.1, 0.0, -9.81 * engine.timestep]
+    np.testing.assert_allclose(report.twist[0, :3], speed, atol=1e-5)
+    state = engine.joint_state("crane")
+    found = dict(zip(state.names, state.positions, strict=True))
+    assert found == pytest.approx({"swing": 1.0, "grip": 0.02, "other": 0.02}, abs=1e-4)
+    assert np.abs(state.velocities).max() < 1e-3
+
+
+def test_a_robot_follows_its_targets_at_its_speed(make, crane):
+    engine = make()
+    engine.add_robot(crane)
+    engine.set_joint_targets("crane", {"swing": 1.5, "grip": 0.0})
+    for _ in range(60):
+        engine.step()
+    # A set point that moves at 1 rad/s has covered 0.25 rad; the servo lags by damping / stiffness.
+    assert engine.joint_state("crane").positions[0] == pytest.approx(1.25 - 0.06, abs=0.02)
+    for _ in range(180):
+        engine.step()
+    state = engine.joint_state("crane")
+    np.testing.assert_allclose(state.positions, [1.5, 0.0, 0.0], atol=1e-3)
+    np.testing.assert_allclose(engine.link_pose("crane", "tip")[:3, 3], _tip(1.5), atol=1e-3)
+
+
+def test_joints_are_put_at_once_and_restored(make, crane):
+    engine = make()
+    engine.add_robot(crane)
+    engine.step()
+    engine.set_joint_positions("crane", {"swing": 2.0})
+    np.testing.assert_allclose(engine.link_pose("crane", "tip")[:3, 3], _tip(2.0), atol=1e-6)
+    snapshot = engine.snapshot()
+    for _ in range(5):
+        engine.step()
+    np.testing.assert_allclose(engine.joint_state("crane").positions[0], 2.0, atol=1e-4)
+    engine.set_joint_positions("crane", {"swing": 0.6})
+    engine.restore(snapshot)
+    np.testing.assert_allclose(engine.link_pose("crane", "tip")[:3, 3], _tip(2.0), atol=1e-6)
+
+
+def test_contacts_with_a_robot_name_its_link(make, crane):
+    engine = make()
+    engine.add_robot(crane)
+    place = at(*_tip(1.0)) @ at(0, 0, 0, (0, 0, 1.3)) @ at(-0.2, -0.008, 0.0101)
+    engine.update([], [body(0, brick_layout(), place)])
+    for _ in range(60):
+        report = engine.step()
+    assert report.contacts.names == ("crane/boom",)
+    weight = brick_layout().masses[0] * 9.81 * engine.timestep
+    assert report.contacts.impulse[:, 2].sum() == pytest.approx(weight, rel=0.02)
+    inside = body(
+        1, brick_layout(part_id=1), at(*_tip(1.0)) @ at(0, 0, 0, (0, 0, 1.3)) @ at(-0.1, 0, 0)
+    )
+    assert engine.overlaps([inside]).tolist() == [True]
+    assert engine.overlaps([inside], robots=False).tolist() == [False]
+
+
+def test_bad_robots_are_refused(make, crane, tmp_path):
+    engine = make()
+    with pytest.raises(EngineError, match="robot name is '7', expected letters"):
+        engine.add_robot(replace(crane, name="7"))
+    with pytest.raises(EngineError, match=r"missing\.urdf: cannot be converted to USD"):
+        engine.add_robot(replace(crane, urdf=tmp_path / "missing.urdf"))
+    with pytest.raises(EngineError, match="has no joint 'elbow' that moves, expected one of grip"):
+        engine.add_robot(replace(crane, drives={"elbow": (1.0, 1.0, 1.0)}))
+    with pytest.raises(EngineError, match="has no link 'pad'"):
+        engine.add_robot(replace(crane, pad_links=("pad",)))
+    engine.add_robot(crane)
+    with pytest.raises(EngineError, match="robot name 'crane' is taken"):
+        engine.add_robot(crane)
+    with pytest.raises(EngineError, match="joint 'elbow' is unknown"):
+        engine.set_joint_targets("crane", {"elbow": 1.0})
+    with pytest.raises(EngineError, match="link 'hook' is unknown"):
+        engine.link_pose("crane", "hook")
 
 
 def test_bad_requests_are_refused(make):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from ovphysx.types import SimObjectType
 from pxr import Usd
 from scipy.spatial.transform import Rotation
@@ -52,13 +53,13 @@ class OvphysxEngine(WeldedEngine):
             columns.create_bricks(session, edits.created, self.settings)
             columns.set_held(session, edits.held)
             columns.set_filters(session, edits.filters)
+        parts = self.scene.groups.part_ids.tolist()
+        self._handles = [session.handle(names.brick(part_id)) for part_id in parts]
         self._move(edits.moved)
         # Welds come last, when the bodies are where the welds want them.
         if edits.welded:
             with session.editing():
                 columns.create_welds(session, edits.welded)
-        parts = self.scene.groups.part_ids.tolist()
-        self._handles = [session.handle(names.brick(part_id)) for part_id in parts]
 
     def part_motion(self) -> tuple[Array, Array]:
         """Motions of the bodies themselves; see `WeldedEngine.part_motion`."""
@@ -101,8 +102,13 @@ class OvphysxEngine(WeldedEngine):
     def make_robot(self, robot: RobotSpec) -> Robot:
         """Adds a robot to PhysX's scene."""
         source = RobotSource.of(robot, self.settings)
-        made = Robot(self._session, source)
+        made = Robot(self._session, source, self.timestep)
         self._sources.append(source)
+        # The step that a new robot takes is not one of the bricks.
+        poses, twists = self.part_states
+        for fixed in (True, False):
+            rows = np.flatnonzero(self.part_fixed == fixed)
+            self._put(rows, poses[rows], twists[rows], fixed)
         return made
 
     def restart(self) -> None:
@@ -110,7 +116,7 @@ class OvphysxEngine(WeldedEngine):
         self._session.close()
         self.clear()
         self._session = self._new_session()
-        self.robots = {s.spec.name: Robot(self._session, s) for s in self._sources}
+        self.robots = {s.spec.name: Robot(self._session, s, self.timestep) for s in self._sources}
 
     def close(self) -> None:
         """Frees what the engine holds."""
@@ -122,14 +128,19 @@ class OvphysxEngine(WeldedEngine):
         return Session(author.stage.GetRootLayer().ExportToString())
 
     def _move(self, bodies: Sequence[Body]) -> None:
-        for held in (True, False):
-            chosen = [body for body in bodies if body.fixed == held]
-            if not chosen:
-                continue
-            poses = np.array([body.world_T_part for body in chosen])
-            twists = np.array([body.twist for body in chosen])
-            values = {"position": poses[:, :3, 3], "orientation": quaternion_of(poses)}
-            if not held:
-                values |= {"linearVelocity": twists[:, :3], "angularVelocity": twists[:, 3:]}
-            handles = [self._session.handle(names.brick(body.part_id)) for body in chosen]
-            self._session.set(_BODY, values, handles)
+        row = {part_id: i for i, part_id in enumerate(self.scene.groups.part_ids.tolist())}
+        for fixed in (True, False):
+            chosen = [body for body in bodies if body.fixed == fixed]
+            rows = np.array([row[body.part_id] for body in chosen], dtype=np.intp)
+            poses = np.array([body.world_T_part for body in chosen]).reshape(-1, 4, 4)
+            twists = np.array([body.twist for body in chosen]).reshape(-1, 6)
+            self._put(rows, poses, twists, fixed)
+
+    def _put(self, rows: NDArray[np.intp], poses: Array, twists: Array, fixed: bool) -> None:
+        """Sets poses and, of free bricks, twists; by rows of the scene's groups."""
+        if not len(rows):
+            return
+        values = {"position": poses[:, :3, 3], "orientation": quaternion_of(poses)}
+        if not fixed:
+            values |= {"linearVelocity": twists[:, :3], "angularVelocity": twists[:, 3:]}
+        self._session.set(_BODY, values, [self._handles[row] for row in rows])

@@ -59,9 +59,15 @@ class RobotState:
 
 
 class Robot:
-    """A robot of a session."""
+    """A robot of a session.
 
-    def __init__(self, session: Session, source: RobotSource) -> None:
+    Args:
+        session: The simulation; it takes one step.
+        source: The robot.
+        timestep: Length of that step [s].
+    """
+
+    def __init__(self, session: Session, source: RobotSource, timestep: float) -> None:
         self.spec, self.model = source.spec, source.model
         spec = source.spec
         self._session = session
@@ -82,8 +88,13 @@ class Robot:
             for name, link in self.model.links.items()
             if link.body != "."
         }
-        # PhysX starts at zero whatever the stage says, where joint limits may not allow it.
-        self.set_positions(start)
+        self._poses: dict[int, Array] | None = None
+        # PhysX starts at zero whatever the stage says, where joint limits may not allow it, and
+        # whatever else is done before its first step throws the joints about.
+        positions = self._set_points.now.copy()
+        self._set({"jointPosition": positions, "jointPositionTarget": positions})
+        session.step(timestep)
+        self.restore(RobotState(positions, np.zeros(len(positions)), positions, positions))
 
     def link_of(self, path: str) -> str | None:
         """Name of the link whose body is the longest one that a prim path is part of."""
@@ -111,6 +122,7 @@ class Robot:
 
     def advance(self, dt: float) -> None:
         """Moves the drives' set points towards their targets for a step of ``dt`` [s]."""
+        self._poses = None
         if self._set_points.advance(dt):
             self._set({"jointPositionTarget": self._set_points.now})
 
@@ -147,7 +159,9 @@ class Robot:
                 "jointPositionTarget": state.set_points,
             }
         )
+        self._session.update_kinematics()
         self._set_points.put(state.targets, state.set_points)
+        self._poses = None
 
     def link_pose(self, link: str) -> Array:
         """(4, 4) world_T_link [m].
@@ -163,12 +177,18 @@ class Robot:
         body = self.model.links[link].body
         if body == ".":
             return self.spec.world_T_base @ self.model.links[link].body_T_link
-        handle = self._links[link]
-        read = self._session.read(
-            SimObjectType.ARTICULATION_LINK, ["position", "orientation"], [handle]
-        )
-        pose = transform(read["position"][0], read["orientation"][0])
-        return pose @ self.model.links[link].body_T_link
+        return self._body_poses()[self._links[link]] @ self.model.links[link].body_T_link
+
+    def _body_poses(self) -> dict[int, Array]:
+        """(4, 4) poses of all bodies [m] by handle; read once a step."""
+        if self._poses is None:
+            kind = SimObjectType.ARTICULATION_LINK
+            bodies = sorted(set(self._links.values()))
+            read = self._session.read(kind, ["position", "orientation"], bodies)
+            poses = transform(read["position"], read["orientation"])
+            order = self._session.order(kind, "position", bodies)
+            self._poses = dict(zip(order, poses, strict=True))
+        return self._poses
 
     def _read(self, attribute: str) -> Array:
         """An attribute of the model's joints [SI]."""

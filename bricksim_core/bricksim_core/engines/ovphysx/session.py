@@ -23,7 +23,13 @@ import physx_usd_schemas
 import warp
 from numpy.typing import NDArray
 from ovphysx import GlobalConfigKey, PhysX, Query
-from ovphysx.types import ObjectScope, SceneQueryGeometryType, SceneQueryMode, SimObjectType
+from ovphysx.types import (
+    ArticulationKinematicFlag,
+    ObjectScope,
+    SceneQueryGeometryType,
+    SceneQueryMode,
+    SimObjectType,
+)
 
 from bricksim_core.engines.ovphysx import native
 from bricksim_core.errors import EngineError
@@ -85,6 +91,10 @@ class Session:
     def step(self, dt: float) -> None:
         """Advances by a time [s]."""
         self.physx.step_sync(dt)
+
+    def update_kinematics(self) -> None:
+        """Brings the links of articulations to where their joints are, without a step."""
+        self.physx.update_articulations_kinematic(flags=ArticulationKinematicFlag.POSITION)
 
     # -- edits of the stage -------------------------------------------------------------------
 
