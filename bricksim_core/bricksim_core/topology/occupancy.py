@@ -71,7 +71,9 @@ class Occupancy:
 
 
 def _overlap(a: Box, b: Box) -> bool:
-    return all(a[i] < b[i + 3] and b[i] < a[i + 3] for i in range(3))
+    return (
+        a[0] < b[3] and b[0] < a[3] and a[1] < b[4] and b[1] < a[4] and a[2] < b[5] and b[2] < a[5]
+    )
 
 
 def _keys(box: Box) -> Iterator[tuple[int, int, int]]:
