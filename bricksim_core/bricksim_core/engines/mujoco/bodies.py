@@ -14,10 +14,9 @@ import mujoco
 import numpy as np
 
 from bricksim_core.dynamics import MassProperties, mass_properties
-from bricksim_core.engines.boxes import brick_boxes
+from bricksim_core.engines.boxes import Boxes, brick_boxes
 from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
 from bricksim_core.spatial import Array, inverse, quaternion_of
-from bricksim_core.topology.layout import IntArray
 
 GEOM_SHAPES = ("body", "studs")
 """Suffixes of geom names by contact shape id: geom ``brick_<id>_<suffix>``."""
@@ -36,17 +35,27 @@ class Body:
         spec: What it was given.
         mass: Mass properties in the component frame.
         component_T_body: (4, 4) frame of the MuJoCo body [m].
+        body_T_component: (4, 4) its inverse [m].
         moments: (3,) principal moments of inertia [kg m^2].
-        geom_parts: Part id of each geom, in order.
-        geom_shapes: Contact shape of each geom.
+        boxes: Colliders in the component frame, in the order of the body's geoms.
     """
 
     spec: BodySpec
     mass: MassProperties
     component_T_body: Array
+    body_T_component: Array
     moments: Array
-    geom_parts: IntArray
-    geom_shapes: IntArray
+    boxes: Boxes
+
+    @property
+    def name(self) -> str:
+        """Name of the MuJoCo body."""
+        return body_name(self.spec.component)
+
+
+def body_name(component: int) -> str:
+    """Name of a component's MuJoCo body."""
+    return f"component_{component}"
 
 
 def make_body(spec: BodySpec) -> Body:
@@ -59,19 +68,14 @@ def make_body(spec: BodySpec) -> Body:
         moments, axes = np.linalg.eigh(mass.inertia)
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         frame[:3, :3] = axes
-    boxes = brick_boxes(spec.layout)
-    return Body(spec, mass, frame, moments, boxes.part_ids, boxes.shapes)
+    return Body(spec, mass, frame, inverse(frame), moments, brick_boxes(spec.layout))
 
 
 def add_body(world: mujoco.MjsBody, body: Body) -> None:
     """Adds a component to a specification: free, or part of the world if it is fixed."""
     spec = body.spec
     pose = spec.world_T_component @ body.component_T_body
-    element = world.add_body(
-        name=f"component_{spec.component}",
-        pos=pose[:3, 3],
-        quat=wxyz(pose),
-    )
+    element = world.add_body(name=body.name, pos=pose[:3, 3], quat=wxyz(pose))
     if not spec.fixed:
         element.add_freejoint()
         element.explicitinertial = True
@@ -79,11 +83,9 @@ def add_body(world: mujoco.MjsBody, body: Body) -> None:
         element.inertia = body.moments
         element.ipos = np.zeros(3)
         element.iquat = np.array([1.0, 0.0, 0.0, 0.0])
-    boxes = brick_boxes(spec.layout)
-    body_T_component = inverse(body.component_T_body)
-    centres = boxes.centres @ body_T_component[:3, :3].T + body_T_component[:3, 3]
-    poses = np.tile(np.eye(4), (len(centres), 1, 1))
-    poses[:, :3, :3] = body_T_component[:3, :3] @ boxes.axes
+    boxes = body.boxes.moved(body.body_T_component)
+    poses = np.tile(np.eye(4), (len(boxes.centres), 1, 1))
+    poses[:, :3, :3] = boxes.axes
     quaternions = wxyz(poses)
     colors: Mapping[int, tuple[float, ...]] = {
         int(part): (*(c / 255.0 for c in color), 1.0)
@@ -94,7 +96,7 @@ def add_body(world: mujoco.MjsBody, body: Body) -> None:
         element.add_geom(
             name=geom_name(part, shape),
             type=mujoco.mjtGeom.mjGEOM_BOX,
-            pos=centres[i],
+            pos=boxes.centres[i],
             quat=quaternions[i],
             size=boxes.halves[i],
             rgba=colors[part],

@@ -53,6 +53,10 @@ class ContactParameters:
         """MuJoCo's five impedance numbers."""
         return [*self.impedance, self.impedance_width, 0.5, 2.0]
 
+    def solref(self, timestep: float) -> list[float]:
+        """MuJoCo's two reference numbers at a time step [s]."""
+        return [max(self.time_constant, 2.0 * timestep), self.damping_ratio]
+
 
 @dataclass(frozen=True, eq=False)
 class GeomTable:

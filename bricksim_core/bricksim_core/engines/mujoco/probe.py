@@ -6,6 +6,9 @@ The probe touches nothing: it takes part in no contact, only in distance queries
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +31,29 @@ def add_probe(spec: mujoco.MjSpec) -> None:
     )
 
 
-def robot_in_boxes(
+@dataclass(frozen=True)
+class Penetration:
+    """A geom of the model inside of a box that is only asked about.
+
+    Attributes:
+        geom: The geom.
+        box: Row of the box.
+        depth: How deep [m].
+    """
+
+    geom: int
+    box: int
+    depth: float
+
+
+def penetrations(
     model: mujoco.MjModel,
     data: mujoco.MjData,
     geoms: NDArray[np.intp],
     boxes: Boxes,
     tolerance: float,
-) -> bool:
-    """Whether any of a model's geoms, at its current place, is inside of any of the boxes.
+) -> Iterator[Penetration]:
+    """Which of a model's geoms, at their current places, are inside of which boxes.
 
     Args:
         model: With a probe; its probe is moved.
@@ -50,11 +68,11 @@ def robot_in_boxes(
     near = gaps < reach[:, None] + model.geom_rbound[geoms]
     probe = model.geom(_NAME).id
     fromto = np.zeros(6)
-    for i in np.flatnonzero(near.any(axis=1)):
+    for i in np.flatnonzero(near.any(axis=1)).tolist():
         model.geom_size[probe] = boxes.halves[i]
         data.geom_xpos[probe] = boxes.centres[i]
         data.geom_xmat[probe] = boxes.axes[i].ravel()
-        for geom in geoms[near[i]]:
-            if mujoco.mj_geomDistance(model, data, probe, geom, 1.0, fromto) < -tolerance:
-                return True
-    return False
+        for geom in geoms[near[i]].tolist():
+            depth = -mujoco.mj_geomDistance(model, data, probe, geom, 1.0, fromto)
+            if depth > tolerance:
+                yield Penetration(geom, i, depth)

@@ -159,13 +159,14 @@ def attach_robot(
         child = mujoco.MjSpec.from_string(robot.xml)
     except ValueError as error:
         raise EngineError(f"robot {spec.name}: {error}") from error
-    solref = [max(contact.time_constant, 2 * timestep), contact.damping_ratio]
+    solref = contact.solref(timestep)
     for body in child.bodies[1:]:
         if body.joints and not _moves(body.parent):
             body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
         body.gravcomp = float(spec.gravity_compensation)
         friction = contact.pad_friction if body.name in spec.pad_links else contact.friction
-        for geom in body.geoms:
+        for i, geom in enumerate(body.geoms):
+            geom.name = f"{body.name}:{i}"
             geom.condim = 3
             geom.friction = [friction, 0.0, 0.0]
             geom.solref = solref

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MuJoCo specification of a whole scene."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import mujoco
+
+from bricksim_core.engines.mujoco.bodies import Body, add_body
+from bricksim_core.engines.mujoco.contact import ContactParameters
+from bricksim_core.engines.mujoco.probe import add_probe
+from bricksim_core.engines.mujoco.robots import Robot, attach_robot
+from bricksim_core.errors import EngineError
+from bricksim_core.spatial import Array
+
+GROUND = "ground"
+"""Name of the ground plane, among contacts' names and geoms."""
+
+
+@dataclass(frozen=True, eq=False)
+class SceneOptions:
+    """What a scene has besides bodies.
+
+    Attributes:
+        timestep: Length of one step [s].
+        gravity: (3,) [m/s^2].
+        ground: Height of a rigid horizontal ground plane [m], None for none.
+        contact: Contact parameters.
+    """
+
+    timestep: float
+    gravity: Array
+    ground: float | None
+    contact: ContactParameters
+
+
+def scene_spec(
+    options: SceneOptions, robots: Iterable[Robot], bodies: Iterable[Body]
+) -> mujoco.MjSpec:
+    """Specification of a scene.
+
+    Raises:
+        EngineError: A robot's description cannot be read.
+    """
+    spec = mujoco.MjSpec()
+    option, contact = spec.option, options.contact
+    option.timestep = options.timestep
+    option.gravity = options.gravity
+    option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    # Impulses then explain the change of momentum to about 1e-5.
+    option.tolerance = 1e-9
+    option.impratio = contact.friction_impedance_ratio
+    # Velocities are then exactly those that the contact solver found; see drives.py.
+    option.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    # Fast bodies meet what is in their way in this step instead of passing through it.
+    option.enableflags |= mujoco.mjtEnableBit.mjENBL_SPECULATIVE
+    # An unstable state is reported, not silently reset.
+    option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+    if contact.sleep_velocity > 0.0:
+        option.enableflags |= mujoco.mjtEnableBit.mjENBL_SLEEP
+        option.sleep_tolerance = contact.sleep_velocity
+    geom = spec.default.geom
+    geom.solref = contact.solref(options.timestep)
+    geom.solimp = contact.solimp
+    geom.friction = [contact.friction, 0.0, 0.0]
+    geom.condim = 3
+    if options.ground is not None:
+        spec.worldbody.add_geom(
+            name=GROUND,
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=[0.0, 0.0, 1.0],
+            pos=[0.0, 0.0, options.ground],
+        )
+    robots = list(robots)
+    for robot in robots:
+        attach_robot(spec, robot, contact, options.timestep)
+    if robots:
+        add_probe(spec)
+    for body in bodies:
+        add_body(spec.worldbody, body)
+    return spec
+
+
+def compile_spec(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Compiles a specification.
+
+    Raises:
+        EngineError: MuJoCo refuses.
+    """
+    try:
+        return spec.compile()
+    except Exception as error:
+        raise EngineError(f"MuJoCo cannot build the scene: {error}") from error

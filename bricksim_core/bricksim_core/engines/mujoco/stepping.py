@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One MuJoCo step of a scene, apart from wrenches and robots' drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.engines.mujoco.bodies import rotations
+from bricksim_core.engines.mujoco.carrying import carrier, carry
+from bricksim_core.engines.mujoco.contact import join_contacts, take_contacts
+from bricksim_core.engines.mujoco.index import SceneIndex
+from bricksim_core.engines.mujoco.spinning import SLOW, spin_torque
+from bricksim_core.engines.protocol import NO_PART, Contacts
+from bricksim_core.spatial import Array
+
+_FREE_MOVE = 3e-4
+"""Distance [m] that a wrench may move a body in one MuJoCo step before contacts are looked for."""
+_MOST_PARTS = 16
+
+
+class StepLength:
+    """Length of a model's steps; contacts get as much stiffer as steps get shorter.
+
+    Args:
+        model: At its usual length.
+    """
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        self._model = model
+        self._usual = float(model.opt.timestep)
+        self._constants = [
+            (solref, solref[:, 0].copy())
+            for solref in (model.geom_solref, model.pair_solref, model.eq_solref)
+        ]
+
+    def set(self, parts: int) -> float:
+        """Makes a step one of so many parts of the usual one; returns its length [s]."""
+        dt = self._usual / parts
+        if self._model.opt.timestep != dt:
+            self._model.opt.timestep = dt
+            for solref, constants in self._constants:
+                solref[:, 0] = constants / parts
+        return dt
+
+
+def step_parts(force_per_mass: float, timestep: float) -> int:
+    """Into how many parts a step is taken.
+
+    A strong wrench may throw a free brick through its neighbours within a step, before any contact
+    is seen (2 N move 2 g by 16 mm in 1/240 s), and tips a brick off contacts that are as soft as
+    that step allows. So the step is divided, and the contacts stiffened, until no wrench can move
+    its body far in a part.
+
+    Args:
+        force_per_mass: Greatest applied force over mass [m/s^2].
+        timestep: [s].
+    """
+    parts = np.ceil(np.sqrt(force_per_mass / _FREE_MOVE) * timestep)
+    return int(np.clip(parts, 1, _MOST_PARTS))
+
+
+def read_state(data: mujoco.MjData, index: SceneIndex) -> tuple[Array, Array]:
+    """(K, 4, 4) world_T_component [m] and (K, 6) COM linear and angular velocities [m/s, rad/s]."""
+    poses = index.fixed_pose.copy()
+    twists = np.zeros((len(index.ids), 6))
+    positions, velocities = data.qpos[index.qpos], data.qvel[index.dof]
+    world_T_body = np.zeros((len(positions), 4, 4))
+    world_T_body[:, :3, :3] = rotations(positions[:, 3:])
+    world_T_body[:, :3, 3] = positions[:, :3]
+    world_T_body[:, 3, 3] = 1.0
+    poses[index.free] = world_T_body @ index.body_T_component
+    twists[index.free, :3] = velocities[:, :3]
+    twists[index.free, 3:] = np.einsum("fij,fj->fi", world_T_body[:, :3, :3], velocities[:, 3:])
+    return poses, twists
+
+
+def load_spin(data: mujoco.MjData, index: SceneIndex, dt: float) -> None:
+    """Sets the applied forces to what corrects the gyroscopic torques of fast bodies."""
+    angular = data.qvel[index.dof[:, 3:]]
+    fast = np.flatnonzero(np.einsum("fi,fi->f", angular, angular) > (SLOW / dt) ** 2)
+    data.qfrc_applied[:] = 0.0
+    if len(fast):
+        torque = spin_torque(index.moments[fast], angular[fast], dt)
+        data.qfrc_applied[index.dof[fast, 3:]] = torque
+
+
+def carry_gripped(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    index: SceneIndex,
+    contacts: Contacts,
+    before: Array,
+    dt: float,
+) -> None:
+    """Moves free bodies along with the robot that has at least two links on them.
+
+    Args:
+        model: The model.
+        data: Right after a step.
+        index: Of the model.
+        contacts: Of the step.
+        before: Positions (``qpos``) before the step.
+        dt: Its length [s].
+    """
+    grips = []
+    for (component, robot), links in _holding(index, contacts).items():
+        if len(links) > 1 and component in index.free_row:
+            strongest = max(links, key=lambda name: links[name])
+            grips.append((component, carrier(model, data, index.robots[robot].bodies[strongest])))
+    if not grips:
+        return
+    mujoco.mj_kinematics(model, data)
+    for component, link in grips:
+        qpos = index.qpos[index.free_row[component]]
+        carry(data, link, qpos, before[qpos[:3]], dt)
+
+
+def _holding(
+    index: SceneIndex, contacts: Contacts
+) -> Mapping[tuple[int, str], Mapping[str, float]]:
+    """Normal impulses [N s] by (component, robot) and link."""
+    holding: dict[tuple[int, str], dict[str, float]] = {}
+    for row in np.flatnonzero(contacts.other > 0).tolist():  # 0 is the ground
+        component = index.component_of[int(contacts.part_b[row])]
+        robot, link = contacts.names[contacts.other[row]].split("/", 1)
+        links = holding.setdefault((component, robot), {})
+        links[link] = links.get(link, 0.0) + float(contacts.normal_impulse[row])
+    return holding
+
+
+class Resting:
+    """Contacts of sleeping bodies: MuJoCo leaves them out, they stay as they were last.
+
+    Args:
+        asleep: (F,) which free bodies sleep.
+        contacts: Their contacts.
+    """
+
+    def __init__(self, asleep: NDArray[np.bool_], contacts: Contacts) -> None:
+        self.asleep = asleep
+        self.contacts = contacts
+
+    def after(
+        self, data: mujoco.MjData, index: SceneIndex, contacts: Contacts
+    ) -> tuple[Resting, Contacts]:
+        """What rests after a step, and all contacts of the step."""
+        asleep = data.tree_asleep[index.tree] >= 0
+        if np.array_equal(asleep, self.asleep):
+            return self, join_contacts([contacts, self.contacts])
+        kept = take_contacts(self.contacts, _all_still(index, self.contacts, asleep))
+        new = take_contacts(contacts, _all_still(index, contacts, asleep))
+        return Resting(asleep, join_contacts([kept, new])), join_contacts([contacts, kept])
+
+    def touching(self, part_ids: NDArray[np.int64]) -> set[int]:
+        """Parts that sleep in touch with some, these included."""
+        a, b = self.contacts.part_a, self.contacts.part_b
+        rows = np.isin(a, part_ids) | np.isin(b, part_ids)
+        return set(np.concatenate([a[rows], b[rows]]).tolist()) - {NO_PART}
+
+
+def _all_still(
+    index: SceneIndex, contacts: Contacts, asleep: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Contacts of sleeping bodies with sleeping or fixed ones or with what is no brick."""
+    # One more entry for what does not move but never sleeps.
+    still = np.append(asleep, True)
+    a = np.where(contacts.part_a == NO_PART, -1, index.free_of(contacts.part_a))
+    b = index.free_of(contacts.part_b)
+    return still[a] & still[b] & ((a >= 0) | (b >= 0))
