@@ -33,7 +33,8 @@ def read_contacts(session: Session, identify: Callable[[int], Identity]) -> Cont
     found = session.read(SimObjectType.CONTACT_SENSOR, [*_EVENTS, *_POINTS, *_ANCHORS])
     if _POINTS[0] not in found:
         return no_contacts()
-    side, own, other, points, anchors = (found[name] for name in _EVENTS)
+    touching = found["contactEventPointCount"] > 0  # the others have just come apart
+    side, own, other, points, anchors = (found[name][touching] for name in _EVENTS)
     # A pair of bricks is seen by both of them: the view of the pair's first side is kept.
     handles, places = np.unique(other, return_inverse=True)
     is_brick = np.array([identify(int(handle))[0] != NO_PART for handle in handles])[places]

@@ -47,12 +47,14 @@ class OvphysxEngine(WeldedEngine):
     def carry_out(self, edits: Edits) -> None:
         """Makes PhysX's scene what the edits say."""
         session = self._session
-        with session.editing():
-            columns.delete_welds(session, edits.unwelded)
-            columns.delete_bricks(session, edits.deleted)
-            columns.create_bricks(session, edits.created, self.settings)
-            columns.set_held(session, edits.held)
-            columns.set_filters(session, edits.filters)
+        before = (edits.unwelded, edits.deleted, edits.created, edits.held, edits.filters)
+        if any(before):
+            with session.editing():
+                columns.delete_welds(session, edits.unwelded)
+                columns.delete_bricks(session, edits.deleted)
+                columns.create_bricks(session, edits.created, self.settings)
+                columns.set_held(session, edits.held)
+                columns.set_filters(session, edits.filters)
         parts = self.scene.groups.part_ids.tolist()
         self._handles = [session.handle(names.brick(part_id)) for part_id in parts]
         self._move(edits.moved)
