@@ -105,7 +105,8 @@ def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Ac
                 "headless": flag(context, "headless"),
                 "real_time_factor": number(context, "real_time_factor"),
                 "duration": number(context, "duration"),
-                "start_paused": flag(context, "start_paused"),
+                # A recorder lets the simulation go when it misses nothing any more.
+                "start_paused": flag(context, "start_paused") or flag(context, "record"),
                 **parameters,
             }
         ],
@@ -137,7 +138,14 @@ def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Ac
                 name="recorder",
                 namespace=namespace,
                 output="screen",
-                parameters=[follow, {"autostart": True, "path": value(context, "bag")}],
+                parameters=[
+                    follow,
+                    {
+                        "autostart": True,
+                        "path": value(context, "bag"),
+                        "play_when_ready": not flag(context, "start_paused"),
+                    },
+                ],
             )
         )
     if flag(context, "rviz"):

@@ -88,6 +88,8 @@ def thresholds(node: Node, prefix: str, changes: Iterable[Parameter] = ()) -> An
         chosen[field.name] = values.get(name, value(node, name))
         if chosen[field.name] != chosen[field.name]:
             raise BrickSimError(f"{name} is nan, expected a number")
+        if getattr(kind(), field.name) is None and chosen[field.name] < 0.0:
+            chosen[field.name] = None
     return kind(**chosen)
 
 
@@ -101,9 +103,13 @@ def _threshold_parameters(prefix: str, kind: type) -> Iterable[Declared]:
     docs = _attribute_docs(kind.__doc__ or "")
     for field in dataclasses.fields(kind):
         default = getattr(kind(), field.name)
+        description = docs.get(field.name, field.name.replace("_", " "))
+        if default is None:
+            text = f"{description} -1 stands for None."
+            yield Declared(f"{prefix}.{field.name}", -1.0, text, -1, math.inf)
+            continue
         numeric = isinstance(default, (int, float)) and not isinstance(default, bool)
         low, high = (0, math.inf) if numeric else (None, None)
-        description = docs.get(field.name, field.name.replace("_", " "))
         yield Declared(f"{prefix}.{field.name}", default, description, low, high)
 
 

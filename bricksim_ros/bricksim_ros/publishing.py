@@ -109,6 +109,11 @@ class Publishing:
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
 
+    def publish_clock(self) -> None:
+        """Sends the time again: who comes while nothing moves must learn it too."""
+        if self._clock is not None:
+            self._clock.publish(Clock(clock=conversions.time_message(self._world.time)))
+
     def publish_step(self, result: StepResult, statistics: msg.StepStatistics) -> None:
         """Sends what one step brought: clock first, then state, then what changed."""
         start = time.perf_counter()

@@ -20,6 +20,8 @@ from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import SimulationState
+from simulation_interfaces.srv import SetSimulationState
 from std_msgs.msg import String
 from tf2_msgs.msg import TFMessage
 
@@ -82,6 +84,9 @@ class RecorderNode(Node):
         self._thread.start()
         if parameters.value(self, "autostart"):
             self._begin("", "", {})
+        if parameters.value(self, "play_when_ready"):
+            self._play = self.create_client(SetSimulationState, "set_simulation_state")
+            self._play_timer = self.create_timer(0.1, self._play_if_ready)
 
     def _declare(self) -> None:
         def describe(text: str) -> ParameterDescriptor:
@@ -90,6 +95,9 @@ class RecorderNode(Node):
         self.declare_parameter("output", "episodes", describe("Folder for bags without a path"))
         self.declare_parameter("path", "", describe("Bag to write when recording at start"))
         self.declare_parameter("autostart", False, describe("Record from the start"))
+        self.declare_parameter(
+            "play_when_ready", False, describe("Let a paused simulation go once all is subscribed")
+        )
         self.declare_parameter("simulator", "simulator", describe("Name of the simulator node"))
         number = describe("Messages that may wait for the disk")
         number.integer_range = [IntegerRange(from_value=10, to_value=10_000_000)]
@@ -188,6 +196,14 @@ class RecorderNode(Node):
             self._put(topic, data, now)
         self._ask_parameters(writer)
         self.get_logger().info(f"recording {folder}")
+
+    def _play_if_ready(self) -> None:
+        if self._writer is None or TOPOLOGY not in self._latched:
+            return
+        if self._play.service_is_ready():
+            self._play_timer.cancel()
+            state = SimulationState(state=SimulationState.STATE_PLAYING)
+            self._play.call_async(SetSimulationState.Request(state=state))
 
     def _next_episode(self) -> None:
         """Simulation time went back: the episode is over, the next one gets its own bag."""

@@ -9,7 +9,7 @@ structures:
     fixed: true                 # true: the world holds the root part of each component;
                                 # false: nothing is held; default: what the file says
     baseplate: none             # for formats without one: auto or none; default: auto
-    height: 0.144               # [m] puts the lowest point there and the middle over position's x, y
+    height: 0.144               # [m] puts the lowest point there, the middle over position's x, y
 robots:
   - name: arm
     description: fr3.urdf.xacro

@@ -45,6 +45,10 @@ _IDLE = 0.05
 """Wall time [s] to wait for callbacks while nothing is simulated."""
 
 
+_IDLE_CLOCK = 0.5
+"""Wall time [s] between clocks while nothing is simulated."""
+
+
 class Server(Protocol):
     """A group of services or actions of the simulator node."""
 
@@ -84,6 +88,7 @@ class SimulatorNode(LifecycleNode):
         self._servers: list[Server] = []
         self._active = False
         self._due = 0.0
+        self._last_clock = 0.0
         self._handles: list = []
         self._statistics = _Statistics()
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -248,6 +253,7 @@ class SimulatorNode(LifecycleNode):
         if world is None or not self._active or not self._wants_step(world):
             self._serve(_IDLE)
             self._report(world)
+            self._repeat_clock()
             self._due = time.perf_counter()
             return None
         factor = self._value("real_time_factor")
@@ -265,6 +271,12 @@ class SimulatorNode(LifecycleNode):
             self._due = now
         self._serve(0.0)
         return result
+
+    def _repeat_clock(self) -> None:
+        now = time.perf_counter()
+        if self._publishing is not None and now - self._last_clock > _IDLE_CLOCK:
+            self._last_clock = now
+            self._publishing.publish_clock()
 
     def _pace(self, start: float, period: float) -> None:
         """Sets when the next step is due; a long delay is not caught up with."""

@@ -149,10 +149,13 @@ def test_clock_is_monotonic_and_steps_are_exact(ros: RosClient) -> None:
     del clocks[:]
     step(ros, 30)
     ros.wait_for(lambda: len(clocks) >= 30, "30 clocks")
+    # While nothing moves the time is told again now and then.
+    ros.spin_for(1.0)
     times = [c.clock.sec + 1e-9 * c.clock.nanosec for c in clocks]
-    assert np.allclose(np.diff(times), FRAME, atol=1e-8)
-    ros.spin_for(0.2)
-    assert len(clocks) == 30
+    assert times == sorted(times)
+    moved = np.unique(times)[-30:]
+    assert np.allclose(np.diff(moved), FRAME, atol=1e-8)
+    assert len(np.unique(times)) in (30, 31)
 
 
 @with_simulator

@@ -91,6 +91,7 @@ def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tm
         ros.wait_for(lambda: topologies, "the topology")
         _wait_for_recorder(ros)
         ros.call(StepSimulation, "step_simulation", steps=60)
+        ros.spin_for(1.0)
         bag = tmp_path / "bag"
         started = ros.call(
             srv.StartRecording,
