@@ -17,6 +17,7 @@ from bricksim_core.cli.options import (
     OutFolder,
     StrictOption,
     UtilizationOption,
+    VideoOption,
     examples,
     parse_baseplate,
     parse_numbers,
@@ -46,7 +47,7 @@ def command(
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="S", help="Simulated time [s].")
     ] = 2.0,
-    video: Annotated[bool, typer.Option("--video/--no-video", help="Write video.mp4.")] = True,
+    video: VideoOption = True,
     utilization: UtilizationOption = False,
     json: JsonOption = False,
     model: ModelOption = "default",

@@ -51,6 +51,7 @@ UtilizationOption = Annotated[
         "--utilization", help="Colour pictures and video by utilization instead of real colours."
     ),
 ]
+VideoOption = Annotated[bool, typer.Option("--video/--no-video", help="Write video.mp4.")]
 
 
 def parse_baseplate(text: str) -> Baseplate:

@@ -15,6 +15,7 @@ from bricksim_core.cli.options import (
     JsonOption,
     StrictOption,
     UtilizationOption,
+    VideoOption,
     examples,
     parse_baseplate,
     parse_numbers,
@@ -44,7 +45,7 @@ def command(
     ] = 0.0,
     force: Annotated[
         float,
-        typer.Option("--force", metavar="N", help="Greatest force, at B's centre of mass [N]."),
+        typer.Option("--force", metavar="N", help="Greatest force [N]."),
     ] = 10.0,
     seconds: Annotated[
         float, typer.Option("--seconds", metavar="S", help="Simulated time of pressing [s].")
@@ -58,6 +59,7 @@ def command(
             "--out", "-o", metavar="DIR", help="Folder for summary.json, strip and video."
         ),
     ] = None,
+    video: VideoOption = True,
     utilization: UtilizationOption = False,
     json: JsonOption = False,
     engine: EngineOption = "mujoco",
@@ -66,7 +68,8 @@ def command(
 ) -> int:
     """Push structure B down onto structure A: do they connect, and if not, why?
 
-    B settles on A's studs, then the force grows over half a second. Exit code: 0 connected, 1 not.
+    The force acts over the middle of the studs that B covers and grows over half a second. Exit
+    code: 0 connected, 1 not.
     """
     place = parse_numbers(offset, "--offset", (2,))
     plate = parse_baseplate(baseplate)
@@ -100,7 +103,7 @@ def command(
         "simulation": recording_data(result.recording),
     }
     if out is not None:
-        save(result.recording, data, out, by_utilization=utilization)
+        save(result.recording, data, out, by_utilization=utilization, video=video)
     if json:
         print_json(data)
     elif result.connected:

@@ -18,6 +18,7 @@ from bricksim_core.cli.options import (
     ModelOption,
     StrictOption,
     UtilizationOption,
+    VideoOption,
     examples,
     parse_baseplate,
     parse_numbers,
@@ -47,6 +48,7 @@ def command(
             "--out", "-o", metavar="DIR", help="Folder for summary.json, strip and video."
         ),
     ] = None,
+    video: VideoOption = True,
     utilization: UtilizationOption = False,
     json: JsonOption = False,
     model: ModelOption = "default",
@@ -92,7 +94,7 @@ def command(
         "simulation": recording_data(result.recording),
     }
     if out is not None:
-        save(result.recording, data, out, by_utilization=utilization)
+        save(result.recording, data, out, by_utilization=utilization, video=video)
     if json:
         print_json(data)
     else:

@@ -98,11 +98,16 @@ def write_json(data: dict[str, Any], path: Path) -> None:
 
 
 def save(
-    recording: Recording, data: dict[str, Any], out: Path, *, by_utilization: bool = False
+    recording: Recording,
+    data: dict[str, Any],
+    out: Path,
+    *,
+    by_utilization: bool = False,
+    video: bool = True,
 ) -> None:
     """Writes a summary and the film of a recording into a folder."""
     from bricksim_core.cli.output_folder import LAST, output_folder
 
     with output_folder(out) as folder:
-        write_film(recording, folder, by_utilization=by_utilization)
+        write_film(recording, folder, by_utilization=by_utilization, video=video)
         write_json(data, folder / LAST)

@@ -23,18 +23,21 @@ from bricksim_core.experiments.setup import (
     run,
     standing,
 )
+from bricksim_core.mechanics.analysis import STANDARD_GRAVITY
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.simulator import SimulatorConfig
+from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology import Structure
 
 MAX_FORCE = 1000.0
 """Greatest force of an experiment [N]."""
-CLEARANCE = 0.0005
+CLEARANCE = 0.0002
 """Gap between the two structures at the start [m]."""
-SETTLING = 0.15
-"""Time in which the upper one comes to rest on the studs before it is pressed [s]."""
+SEATING = 5.0
+"""Force at the start, in multiples of the upper structure's weight: it must not tip over before it
+is pressed."""
 RAMP = 0.5
-"""Time in which the force grows from nothing [s]."""
+"""Time in which the force grows to its greatest value [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,7 @@ def press(
     engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> PressResult:
-    """Puts one structure onto another, lets it settle and presses it down at its centre of mass.
+    """Puts one structure onto another and presses it down over the middle of the studs it covers.
 
     Args:
         lower: Stands on the ground.
@@ -82,7 +85,7 @@ def press(
             one's [studs]. Fractions are misalignment.
         yaw: How far the upper one is turned about the vertical [deg]; quarter turns fit the grid.
         force: Greatest force [N]; grows evenly over half a second.
-        seconds: Simulated time from the moment when the force begins [s].
+        seconds: Simulated time [s].
         hold: True: the world holds the lowest parts of the lower structure.
         config: Settings of the simulator.
         engine: Name of the rigid-body engine.
@@ -112,13 +115,20 @@ def press(
     recorder = Recorder(simulator, names)
     masses = {new: upper.graph.part(old).shape.mass for old, new in upper_ids.items()}
     total = sum(masses.values())
+    line = _middle_of_covered_studs(lower, lower_pose, upper, upper_pose)
     hardest: Candidate | None = None
 
+    start = min(force, SEATING * total * STANDARD_GRAVITY)
+
     def push(time: float) -> None:
-        share = min(max((time - SETTLING) / RAMP, 0.0), 1.0)
+        down = start + (force - start) * min(time / RAMP, 1.0)
+        coms = np.array([_com(simulator, part_id) for part_id in masses])
+        arm = line - np.array(list(masses.values())) @ coms[:, :2] / total
+        torque = (-down * arm[1], down * arm[0])
         for part_id, mass in masses.items():
-            down = share * force * mass / total
-            simulator.apply_wrench(part_id, (0.0, 0.0, -down, 0.0, 0.0, 0.0))
+            share = mass / total
+            wrench = (0.0, 0.0, -share * down, share * torque[0], share * torque[1], 0.0)
+            simulator.apply_wrench(part_id, wrench)
 
     def look(result: StepResult) -> bool:
         nonlocal hardest
@@ -128,7 +138,7 @@ def press(
         hardest = max(crossing, key=lambda c: c.force, default=hardest)
         return False
 
-    run(simulator, recorder, SETTLING + seconds, progress, before=push, after=look)
+    run(simulator, recorder, seconds, progress, before=push, after=look)
     recording = recorder.finish()
     pressed = (str(Cause.PRESSED), str(Cause.CLOSURE))
     made = tuple(
@@ -141,3 +151,38 @@ def press(
     else:
         reason = hardest.reason
     return PressResult(made, reason, hardest, recording)
+
+
+def _com(simulator: Simulator, part_id: int) -> Array:
+    """(3,) centre of mass of a part [m], world."""
+    return transform_points(simulator.part_pose(part_id), simulator.graph.part(part_id).shape.com)
+
+
+def _middle_of_covered_studs(
+    lower: Structure, lower_pose: Array, upper: Structure, upper_pose: Array
+) -> Array:
+    """(2,) where the force acts, world [m]: over the mean of the highest studs of the lower
+    structure that are under the lowest parts of the upper one; over the latter's middle if none is.
+    """
+    studs = []
+    poses = {i: lower_pose @ pose for i, pose in lower.part_poses().items()}
+    tops = {i: float(p[2, 3]) + lower.graph.part(i).shape.size[2] for i, p in poses.items()}
+    for part_id, top in tops.items():
+        shape = lower.graph.part(part_id).shape
+        if top > max(tops.values()) - 1e-6 and shape.has_studs:
+            x, y = np.meshgrid(np.arange(shape.length), np.arange(shape.width), indexing="ij")
+            cells = np.stack([x.ravel(), y.ravel()], axis=1) + 0.5
+            local = (cells - 0.5 * np.array([shape.length, shape.width])) * STUD_PITCH
+            flat = np.concatenate([local, np.zeros((len(local), 1))], axis=1)
+            studs.append(transform_points(poses[part_id], flat))
+    points = np.concatenate([np.zeros((0, 3)), *studs])
+    covered = np.zeros(len(points), dtype=np.bool_)
+    for part_id in lowest_parts(upper):
+        pose = upper_pose @ upper.part_poses()[part_id]
+        half = 0.5 * np.array(upper.graph.part(part_id).shape.size[:2])
+        local = transform_points(inverse(pose), points)[:, :2]
+        covered |= (np.abs(local) < half).all(axis=1)
+    if not covered.any():
+        low, high = extent(upper, upper_pose)
+        return 0.5 * (low + high)[:2]
+    return points[covered, :2].mean(axis=0)

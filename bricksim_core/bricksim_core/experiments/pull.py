@@ -178,5 +178,8 @@ def static_limit(
             else:
                 high, failing = middle, analysis
     over = sorted((-u, i) for i, u in failing.utilization.items() if u > OVERLOAD_FROM)
+    if not over and failing.worst_connection is not None:
+        # Just at the limit; the verdict turns within the solver's tolerance.
+        over = [(-failing.max_utilization, failing.worst_connection)]
     connections = [structure.graph.connection(i) for _, i in over]
     return low, tuple((c.stud_part, c.hole_part) for c in connections)

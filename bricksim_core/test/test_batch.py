@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Analysis of many files: order, errors, processes, published outcomes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from bricksim_core.batch import (
+    AnalysisOptions,
+    analyze_file,
+    analyze_files,
+    summary,
+    verdict,
+)
+from bricksim_core.errors import BrickSimError
+
+DATA = Path(__file__).parent / "data"
+GOOD = [str(p) for p in sorted((DATA / "brickgpt").glob("demo_*.txt"))]
+BAD = [str(DATA / "brickgpt" / f"test_{k}.txt") for k in ("collision", "floating", "disconnected")]
+FAST = AnalysisOptions(safety_factor=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "stands"),
+    [("stair_19", True), ("stair_20", False), ("stick_light", True), ("stick_heavy", False)],
+)
+def test_built_structures_get_their_known_outcome(name, stands):
+    report = analyze_file(str(DATA / "stablelego" / f"{name}.json"), AnalysisOptions())
+    assert report.stable is stands
+    assert (report.max_utilization <= 1.0 + 1e-6) is stands
+    assert report.safety_factor is not None and (report.safety_factor >= 1.0) is stands
+    assert bool(report.reasons) is not stands
+    assert 0.0 < report.solve_ms <= report.total_ms
+
+
+def test_report_counts_bricks_without_the_plate():
+    report = analyze_file(str(DATA / "brickgpt" / "texture_guitar.txt"), FAST)
+    assert (report.bricks, report.components) == (28, 1)
+    assert report.safety_factor is None
+    assert verdict(report) == "stable"
+    assert summary(report).startswith("28 bricks")
+
+
+def test_load_can_turn_the_verdict():
+    file = str(DATA / "brickgpt" / "texture_guitar.txt")
+    options = AnalysisOptions(loads={28: (5.0, 0.0, 0.0, 0.0, 0.0, 0.0)}, safety_factor=False)
+    assert analyze_file(file, FAST).stable
+    pushed = analyze_file(file, options)
+    assert verdict(pushed) == "unstable" and pushed.max_utilization > 1.0
+
+
+def test_files_that_fail_do_not_stop_the_others_and_order_is_kept():
+    files = [BAD[0], GOOD[0], "missing.txt", BAD[1], GOOD[1], str(DATA), BAD[2]]
+    reports = list(analyze_files(files, FAST))
+    assert [r.file for r in reports] == files
+    assert [bool(r.error) for r in reports] == [True, False, True, True, False, True, True]
+    assert "overlaps" in reports[0].error and "line 2" in reports[0].error
+    assert "no such file" in reports[2].error
+    assert "floating" in reports[3].error
+    assert "is a directory" in reports[5].error
+    assert "not connected to the ground" in reports[6].error
+
+
+def test_processes_give_the_same_answers_in_the_same_order():
+    files = [GOOD[k % 3] for k in range(9)] + [BAD[0]]
+    alone = list(analyze_files(files, FAST, workers=1))
+    together = list(analyze_files(files, FAST, workers=2))
+    assert [r.file for r in together] == files
+    for one, other in zip(alone, together, strict=True):
+        assert other.error == one.error
+        if not one.error:
+            assert other.max_utilization == pytest.approx(one.max_utilization, rel=1e-9)
+            assert other.worst_connection == one.worst_connection
+
+
+def test_unknown_part_or_model_is_an_error_of_the_file():
+    with pytest.raises(BrickSimError, match="99"):
+        analyze_file(GOOD[0], AnalysisOptions(loads={99: (0.0,) * 6}))
+    with pytest.raises(BrickSimError, match="model is 'oracle'"):
+        analyze_file(GOOD[0], AnalysisOptions(model="oracle"))
+    with pytest.raises(BrickSimError, match="gravity"):
+        analyze_file(GOOD[0], AnalysisOptions(gravity=math.nan))
+
+
+def test_picture_is_written_where_asked(tmp_path):
+    report = analyze_file(GOOD[0], FAST, tmp_path / "p.png")
+    assert report.picture == str(tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
