@@ -175,14 +175,13 @@ class LoadWatch:
 
     def snapshot(self) -> object:
         """What `restore` takes."""
-        return self.detector.snapshot(), {
-            component: _copied(watched) for component, watched in self._watched.items()
-        }
+        watched = {component: _copied(w) for component, w in self._watched.items()}
+        return self.detector.snapshot(), watched, self._bodies
 
     def restore(self, snapshot: object) -> None:
         """Returns to a snapshot."""
         assert isinstance(snapshot, tuple)
-        detector, watched = snapshot
+        detector, watched, self._bodies = snapshot
         self.detector.restore(detector)
         self._watched = {component: _copied(w) for component, w in watched.items()}
 
