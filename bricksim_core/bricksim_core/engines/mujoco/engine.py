@@ -9,6 +9,7 @@ every other body's state over bit by bit.
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,6 +65,9 @@ from bricksim_core.engines.protocol import (
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
+
+# MuJoCo would write its warnings to a file in the working directory.
+mujoco.set_mju_user_warning(logging.getLogger(__name__).warning)
 
 _MAX_SPEED = 1e3
 """Speed [m/s, rad/s x 1 m] above which a state counts as unstable; a dropped brick does 10."""
