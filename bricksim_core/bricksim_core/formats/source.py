@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from pathlib import Path
 
+from bricksim_core.atomic import replacing
 from bricksim_core.errors import FormatError
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -73,18 +72,9 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     if os.fspath(path) == STANDARD_STREAM:
         sys.stdout.write(text)
         return
-    target = Path(path)
-    temporary: str | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        # mkstemp makes private files; a new file has the permissions that the umask leaves.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise FormatError(f"{target}: cannot be written: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise FormatError(f"{os.fspath(path)}: cannot be written: {reason}") from None

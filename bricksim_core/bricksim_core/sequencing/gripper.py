@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A parallel-jaw gripper that comes from above, and where it can hold a brick among others.
+
+The gripper is a set of boxes that move down with the brick: two fingertips at opposite sides, the
+fingers above them and the hand. On the way down they sweep the columns above their final place, so
+whatever reaches higher than a box's underside within its outline is in the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from bricksim_core.errors import BrickSimError
+from bricksim_core.spatial import Array
+from bricksim_core.topology.grid import quarter_turn
+
+_TINY = 1e-9
+
+
+class GripperError(BrickSimError):
+    """A dimension of a gripper is not acceptable."""
+
+
+@dataclass(frozen=True)
+class GripperModel:
+    """Dimensions [m]; the defaults are those of the Franka hand.
+
+    Heights are measured from the end of the fingertips upwards.
+
+    Attributes:
+        max_opening: Greatest distance of the pads.
+        tip_width: Of a fingertip along the gripped side.
+        tip_thickness: Of a fingertip away from the side.
+        finger_width: Of the finger above the tip, along the side.
+        finger_near: Distance of the finger's inner face from the pad's plane, outwards.
+        finger_far: Distance of its outer face.
+        finger_height: Where the finger is as wide as that.
+        hand_width: Of the hand across the closing direction.
+        hand_length: Of the hand along the closing direction.
+        hand_height: Underside of the hand.
+        release: How far each finger opens to let go, where there is room.
+        least_release: How far each finger must open at least.
+        clearance: Gap to keep from other bricks.
+        table_clearance: Least gap of the tips to the table where the brick is picked up.
+        least_contact: Least length of the side that a fingertip must cover.
+        depths: How far the tips may reach below the brick's top, in order of preference.
+    """
+
+    max_opening: float = 0.08
+    tip_width: float = 0.0175
+    tip_thickness: float = 0.0152
+    finger_width: float = 0.022
+    finger_near: float = 0.003
+    finger_far: float = 0.026
+    finger_height: float = 0.016
+    hand_width: float = 0.0634
+    hand_length: float = 0.2046
+    hand_height: float = 0.0468
+    release: float = 0.0025
+    least_release: float = 0.0003
+    clearance: float = 0.0005
+    table_clearance: float = 0.001
+    least_contact: float = 0.004
+    depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022, 0.001)
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            values = value if isinstance(value, tuple) else (value,)
+            if not values or not all(math.isfinite(v) and v > 0.0 for v in values):
+                raise GripperError(f"{item.name} is {value!r}, expected positive lengths [m]")
+        if self.least_release > self.release:
+            raise GripperError(
+                f"least_release is {self.least_release} m, expected at most release"
+                f" ({self.release} m)"
+            )
+
+
+@dataclass(frozen=True)
+class Grasp:
+    """How a brick is held.
+
+    Attributes:
+        part: Id of the part between the fingers.
+        closing_axis: Axis of the part frame along which the fingers close: 0 (x) or 1 (y).
+        centre: (x, y) in the part frame of the point midway between the fingers [m].
+        depth: How far the tips reach below the part's top [m] (above its bottom if from_below).
+        opening: How far each finger may open to let go [m].
+        width: Distance of the fingers when closed [m].
+        beside: Id of a part that is held together with it, side by side between the fingers; None
+            if there is none.
+        from_below: The hand comes from the hole side: the part is upside down.
+    """
+
+    part: int
+    closing_axis: int
+    centre: tuple[float, float]
+    depth: float
+    opening: float
+    width: float
+    beside: int | None = None
+    from_below: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is to be held: a part, or two side by side.
+
+    Attributes:
+        part: Id of the part.
+        middle: Middle of the part [m], in a frame whose z is up.
+        yaw: Rotation of the part frame about z [quarter turns].
+        low: Least corner of what is between the fingers [m].
+        high: Greatest corner of its bodies [m].
+        beside: Id of the second part.
+        closing: The only axis along which two parts can be held together; None for one part.
+        from_below: The part is upside down.
+    """
+
+    part: int
+    middle: tuple[float, float]
+    yaw: int
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
+    beside: int | None = None
+    closing: int | None = None
+    from_below: bool = False
+
+
+def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Grasp]:
+    """All different ways to hold a part among obstacles, the best first.
+
+    For each closing direction: the deepest grip and the widest opening that are free, at the place
+    nearest to the middle in each free stretch of the side.
+
+    Args:
+        gripper: The gripper.
+        held: The part.
+        obstacles: (M, 6) boxes x0, y0, z0, x1, y1, z1 [m], studs included.
+    """
+    found: list[tuple[tuple[float, ...], Grasp]] = []
+    for closing in (0, 1) if held.closing is None else (held.closing,):
+        for opening, depth in _grips(gripper, held, closing):
+            stretches = _free_offsets(gripper, held, closing, opening, depth, obstacles)
+            for offset in stretches:
+                grasp = _grasp(held, closing, offset, opening, depth)
+                found.append(((-opening, abs(offset), grasp.width, -depth), grasp))
+            if stretches:
+                break
+    return [grasp for _, grasp in sorted(found, key=lambda item: item[0])]
+
+
+def blockers(gripper: GripperModel, held: Held, obstacles: Array) -> list[tuple[int, list[int]]]:
+    """What hinders a central grip: closing axis of the part frame and rows of the obstacles.
+
+    An axis without rows is too long for the gripper, or the part too flat.
+    """
+    result = []
+    for closing in (0, 1):
+        axis = closing ^ (held.yaw % 2)
+        grips = list(_grips(gripper, held, closing))
+        rows: list[int] = []
+        if grips:
+            opening, depth = grips[-1]
+            mask = np.zeros(len(obstacles), dtype=bool)
+            for blocked, half, reach in _blocked(gripper, held, closing, opening, depth, obstacles):
+                middle = 0.5 * (held.low[1 - closing] + held.high[1 - closing])
+                low, high = reach[:, 0] - middle - half, reach[:, 1] - middle + half
+                mask |= blocked & (low < 0.0) & (high > 0.0)
+            rows = np.flatnonzero(mask).tolist()
+        result.append((axis, rows))
+    return result
+
+
+def _grips(gripper: GripperModel, held: Held, closing: int) -> Iterator[tuple[float, float]]:
+    """Openings and depths that the part allows, the best first."""
+    width = held.high[closing] - held.low[closing]
+    height = held.high[2] - held.low[2]
+    for opening in dict.fromkeys((gripper.release, gripper.least_release)):
+        if width + 2.0 * opening > gripper.max_opening + _TINY:
+            continue
+        for depth in gripper.depths:
+            if depth <= height - gripper.table_clearance + _TINY:
+                yield opening, depth
+
+
+def _blocked(
+    gripper: GripperModel,
+    held: Held,
+    closing: int,
+    opening: float,
+    depth: float,
+    obstacles: Array,
+) -> Iterator[tuple[np.ndarray, float, Array]]:
+    """For each box of the gripper: which obstacles are in its strip, its half width with the
+    clearance, and the extent of all obstacles along the side."""
+    end = held.high[2] - depth
+    low, high = held.low[closing], held.high[closing]
+    middle = 0.5 * (low + high)
+    gap = gripper.clearance - _TINY
+    thick = gripper.tip_thickness + opening + gap
+    near, far = gripper.finger_near, gripper.finger_far + opening + gap
+    reach = 0.5 * gripper.hand_length + gap
+    bars = (
+        (high, high + thick, gripper.tip_width, 0.0),
+        (low - thick, low, gripper.tip_width, 0.0),
+        (high + near, high + far, gripper.finger_width, gripper.finger_height),
+        (low - far, low - near, gripper.finger_width, gripper.finger_height),
+        (middle - reach, middle + reach, gripper.hand_width, gripper.hand_height),
+    )
+    extent = obstacles[:, [1 - closing, 4 - closing]]
+    for bar_low, bar_high, width, height in bars:
+        inside = obstacles[:, 5] > end + height - gap
+        inside &= obstacles[:, closing] < bar_high - _TINY
+        inside &= obstacles[:, closing + 3] > bar_low + _TINY
+        yield inside, 0.5 * width + gap, extent
+
+
+def _free_offsets(
+    gripper: GripperModel,
+    held: Held,
+    closing: int,
+    opening: float,
+    depth: float,
+    obstacles: Array,
+) -> list[float]:
+    """Places along the side nearest to the middle in each stretch where nothing is in the way."""
+    side = 1 - closing
+    middle = 0.5 * (held.low[side] + held.high[side])
+    length = held.high[side] - held.low[side]
+    limit = 0.5 * length + 0.5 * gripper.tip_width - min(gripper.least_contact, length)
+    taken = []
+    for inside, half, reach in _blocked(gripper, held, closing, opening, depth, obstacles):
+        low, high = reach[inside, 0] - middle - half, reach[inside, 1] - middle + half
+        taken += zip(low.tolist(), high.tolist(), strict=True)
+    free = []
+    start = -limit
+    for low, high in sorted(taken):
+        if low > start:
+            free.append((start, min(low, limit)))
+        start = max(start, high)
+        if start >= limit:
+            break
+    if start <= limit:
+        free.append((start, limit))
+    return [min(max(0.0, low), high) for low, high in free if low <= high]
+
+
+def _grasp(held: Held, closing: int, offset: float, opening: float, depth: float) -> Grasp:
+    place = [0.5 * (held.low[i] + held.high[i]) - held.middle[i] for i in (0, 1)]
+    place[1 - closing] += offset
+    x, y = np.round(quarter_turn(-held.yaw)[:2, :2] @ place, 9) + 0.0
+    return Grasp(
+        part=held.part,
+        closing_axis=closing ^ (held.yaw % 2),
+        centre=(float(x), float(y)),
+        depth=depth,
+        opening=opening,
+        width=round(held.high[closing] - held.low[closing], 9),
+        beside=held.beside,
+        from_below=held.from_below,
+    )

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes a workpiece apart, last part first.
+
+A part can have been put on last if
+
+- nothing stands in the columns above it (bricks are put on from above),
+- it stands on studs (or the ground), and what is left is still connected to the ground,
+- a gripper has room to hold it among the others,
+- what is left stands, and bears the press.
+
+The first and third condition get weaker with every part that is taken away, so for them it does not
+matter in which order free parts are taken. The others may need another order. At a dead end the
+search begins again, with priority for the parts that could not be taken: they are taken earlier,
+while more of the structure is there. No dead end is entered twice.
+
+A part that hangs from another cannot be put on alone, nor one that all sides hide from the gripper.
+Then the smallest groups are tried that can be taken away as one: some parts, with all that would
+lose its connection to the ground and all that stands above those. A group is planned in the same
+way, standing on the table or held by a second hand.
+
+The blocking relations are those of disassembly planning: R. H. Wilson and J.-C. Latombe, "Geometric
+reasoning about mechanical assembly", Artificial Intelligence 71 (1994).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bricksim_core.errors import BrickSimError
+from bricksim_core.sequencing.gripper import Grasp, GripperModel, Held, blockers, find_grasps
+from bricksim_core.sequencing.plan import Step, SubAssembly, part_name
+from bricksim_core.sequencing.statics import Effort, StaticCheck, Statics, Verdict
+from bricksim_core.sequencing.workpiece import Joint, Workpiece, mask_of, rows_of, workpiece
+
+_LARGEST_GROUP = 12
+"""Parts of the largest sub-assembly that is tried."""
+_DEEPEST = 2
+"""Levels of sub-assemblies."""
+_BEGINNINGS = 8
+"""How often the search begins at most."""
+_SHOWN = 3
+
+
+class SequenceError(BrickSimError):
+    """A structure cannot be built as asked; the text says which brick and why.
+
+    Attributes:
+        reasons: Why each part that is left cannot be put on, by part id.
+        proven: True if no order exists; False if none was found.
+    """
+
+    def __init__(
+        self, message: str, reasons: dict[int, str] | None = None, *, proven: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.reasons = reasons or {}
+        self.proven = proven
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a plan has to respect.
+
+    Attributes:
+        gripper: The gripper; None for hands that find room everywhere.
+        check: Verdict on half-built structures.
+        press_force: Force of each press [N].
+        arms: 1, or 2: a second arm can hold a part during a press, or a sub-assembly.
+        effort: Checks that may be made.
+    """
+
+    gripper: GripperModel | None
+    check: StaticCheck
+    press_force: float
+    arms: int
+    effort: Effort
+
+
+@dataclass
+class _State:
+    """Parts that are there, and what hinders taking them away.
+
+    Attributes:
+        parts: The parts.
+        verdict: Verdict on them.
+        covered: What is above a part, by row.
+        room: Why a part cannot be put on alone although nothing is above it, by row.
+        static: What would not stand or break, by row.
+        joint: Why a part cannot be put on within a group, by row.
+    """
+
+    parts: int
+    verdict: Verdict
+    covered: dict[int, str] = field(default_factory=dict)
+    room: dict[int, str] = field(default_factory=dict)
+    static: dict[int, str] = field(default_factory=dict)
+    joint: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Something that can be taken away as far as room goes."""
+
+    group: int
+    grasps: list[Grasp]
+    inner: SubAssembly | None = None
+
+
+class Search:
+    """Finds the steps that build one workpiece.
+
+    Args:
+        piece: The workpiece.
+        base: Ids of the parts that are there from the start.
+        ground: Height on which parts may be put down [plates], None if there is no ground.
+        options: What to respect.
+        level: How many sub-assemblies this one is in.
+    """
+
+    def __init__(
+        self,
+        piece: Workpiece,
+        base: frozenset[int],
+        ground: int | None,
+        options: SearchOptions,
+        level: int = 0,
+    ) -> None:
+        self._piece = piece
+        self._base = piece.mask(base)
+        self._options = options
+        self._level = level
+        self._statics = Statics(piece, options.check, options.press_force, base, options.effort)
+        count = len(piece.part_ids)
+        self._everything = (1 << count) - 1
+        on_ground = [] if ground is None else np.flatnonzero(piece.boxes[:, 2] == ground)
+        self._grounded = mask_of(int(i) for i in on_ground)
+        self._priority: Counter[int] = Counter()
+        self._inner: dict[int, SubAssembly | SequenceError] = {}
+
+    def run(self) -> tuple[Step, ...]:
+        """The steps in the order of assembly.
+
+        Raises:
+            SequenceError: There are none, or none were found.
+        """
+        piece = self._piece
+        floating = self._everything & ~self._connected(self._everything)
+        if floating:
+            reasons = dict.fromkeys(piece.ids(floating), "it is not connected to the ground")
+            raise self._error(reasons)
+        finished = self._statics.stands(self._everything)
+        if not finished.stable:
+            raise SequenceError(
+                f"{piece.structure.name}: cannot be built: it does not stand when finished:"
+                f" {finished.reason}",
+                proven=self._level == 0,
+            )
+        dead: set[int] = set()
+        ends: list[_State] = []
+        while len(ends) < _BEGINNINGS and self._options.effort.left > 0:
+            steps, end = self._descend(finished, dead)
+            if end is None:
+                return steps
+            dead.add(end.parts)
+            ends.append(end)
+            if end.parts == self._everything:
+                break
+            for row in (*end.room, *end.static):
+                for i in (row, *rows_of(piece.over[row])):
+                    self._priority[i] += 1
+        if not ends:
+            raise SequenceError(
+                f"{piece.structure.name}: no order was found with the checks allowed",
+                proven=False,
+            )
+        best = min(ends, key=lambda end: end.parts.bit_count())
+        raise self._error(self._reasons(best), proven=False)
+
+    def _descend(self, finished: Verdict, dead: set[int]) -> tuple[tuple[Step, ...], _State | None]:
+        """Takes parts away until only the base is left, or up to a dead end, which it returns."""
+        state, steps = _State(self._everything, finished), []
+        while state.parts != self._base:
+            for step, rest in self._moves(state):
+                if rest not in dead:
+                    steps.append(step)
+                    state = _State(rest, self._statics.stands(rest))
+                    break
+            else:
+                return (), state
+        return tuple(reversed(steps)), None
+
+    def _connected(self, parts: int) -> int:
+        """The parts that are connected to the base or the ground."""
+        return self._piece.reach(self._base | self._grounded, parts)
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def _moves(self, state: _State) -> Iterator[tuple[Step, int]]:
+        """What can be taken away and what is left then.
+
+        Layer by layer from the top: single parts, those with much room first; groups; then both
+        again with a second hand that holds against the press.
+        """
+        piece, parts = self._piece, state.parts
+        layers: dict[tuple[int, int], list[int]] = {}
+        for i in sorted(rows_of(parts & ~self._base), key=self._rank):
+            layers.setdefault((self._priority[i], int(piece.boxes[i, 2])), []).append(i)
+        for rows in layers.values():
+            candidates = [c for i in rows if (c := self._candidate(state, i)) is not None]
+            candidates.sort(key=self._narrow)
+            for candidate in candidates:
+                yield from self._take(state, candidate)
+            for group in self._groups(parts, [i for i in rows if i not in state.covered]):
+                candidate = self._group_candidate(state, group)
+                if candidate is not None:
+                    candidates.append(candidate)
+                    yield from self._take(state, candidate)
+            if self._options.arms == 2:
+                for candidate in candidates:
+                    yield from self._take(state, candidate, supported=True)
+
+    def _rank(self, i: int) -> tuple[int, int, int, int]:
+        box = self._piece.boxes[i]
+        return -self._priority[i], -int(box[2]), -int(box[5]), -i
+
+    def _narrow(self, candidate: _Candidate) -> bool:
+        gripper = self._options.gripper
+        return gripper is not None and candidate.grasps[0].opening < gripper.release
+
+    def _candidate(self, state: _State, i: int) -> _Candidate | None:
+        piece, parts = self._piece, state.parts
+        covering = piece.over[i] & parts
+        if covering:
+            state.covered[i] = f"it is under {_listed(piece.ids(covering))}"
+            return None
+        rest = parts & ~(1 << i)
+        hanging = rest & ~self._connected(rest)
+        grasps: list[Grasp] = []
+        if hanging:
+            reason = f"without it {_listed(piece.ids(hanging))} would hang in the air"
+        elif not self._joints(rest, 1 << i) and not self._grounded >> i & 1:
+            reason = "it has nothing below to be pressed on"
+        else:
+            grasps, reason = self._grasps(rest, piece.held(i))
+        if reason:
+            state.room[i] = reason
+            return None
+        return _Candidate(1 << i, grasps)
+
+    def _joints(self, rest: int, group: int) -> list[Joint]:
+        """Connections by which a group stands on the rest."""
+        below = self._piece.joints_below
+        return [j for i in rows_of(group) for j in below[i] if rest >> j.lower & 1]
+
+    def _grasps(self, obstacles: int, held: Held) -> tuple[list[Grasp], str]:
+        """Grasps of a part among others, or why there are none."""
+        gripper, piece = self._options.gripper, self._piece
+        if gripper is None:
+            return [], ""
+        rows = list(rows_of(obstacles))
+        boxes = piece.obstacles[rows]
+        grasps = find_grasps(gripper, held, boxes)
+        if grasps:
+            return grasps, ""
+        causes = []
+        for axis, blocking in blockers(gripper, held, boxes):
+            ids = sorted(piece.part_ids[rows[k]] for k in blocking)
+            cause = f"{_listed(ids)} in the way" if ids else "it does not fit between the fingers"
+            causes.append(f"along its {'xy'[axis]} {cause}")
+        return [], "no room for the fingers: " + ", ".join(causes)
+
+    def _take(
+        self, state: _State, candidate: _Candidate, *, supported: bool = False
+    ) -> Iterator[tuple[Step, int]]:
+        """The move, if what is left stands and bears the press."""
+        piece, statics, group = self._piece, self._statics, candidate.group
+        rest = state.parts & ~group
+        joints = self._joints(rest, group)
+        stands = statics.stands(rest)
+        if not stands.stable:
+            self._blame(state, group, f"what is there before it does not stand: {stands.reason}")
+            return
+        support, press = None, Verdict(True, stands.utilization)
+        if joints and supported:
+            for joint in sorted(joints, key=lambda j: -j.studs):
+                press = statics.bears_press(rest, group, joints, joint.lower)
+                if press.stable:
+                    support = piece.part_ids[joint.lower]
+                    break
+        elif joints:
+            press = statics.bears_press(rest, group, joints)
+        if not press.stable:
+            force = self._options.press_force
+            reason = f"pressing it on with {force:g} N breaks what is there: {press.reason}"
+            self._blame(state, group, reason)
+            return
+        inner, order = candidate.inner, piece.ids(group)
+        if inner is not None:
+            first = () if inner.holder is None else (inner.holder,)
+            order = first + tuple(p for step in inner.steps for p in step.parts)
+        step = Step(
+            parts=order,
+            supports=tuple(dict.fromkeys(piece.part_ids[j.lower] for j in joints)),
+            connections=tuple(sorted(j.connection for j in joints)),
+            grasps=tuple(candidate.grasps),
+            press_utilization=press.utilization,
+            utilization=state.verdict.utilization,
+            needs_support=support,
+            subassembly=inner,
+        )
+        yield step, rest
+
+    def _blame(self, state: _State, group: int, reason: str) -> None:
+        single = group.bit_count() == 1
+        for i in rows_of(group):
+            if single:
+                state.static[i] = reason
+            else:
+                state.static.setdefault(i, f"put on as a group, {reason}")
+
+    # -- groups ------------------------------------------------------------------------------------
+
+    def _groups(self, parts: int, rows: Iterable[int]) -> list[int]:
+        """Groups with some of the parts that could be put on as one, the smallest first.
+
+        They grow from a part itself, which brings what hangs from it, and from each part below it,
+        which brings what else stands there.
+        """
+        seeds: dict[int, None] = {}
+        for i in rows:
+            seeds[i] = None
+            seeds.update(dict.fromkeys(j.lower for j in self._joints(parts, 1 << i)))
+        groups = dict.fromkeys(g for i in seeds if (g := self._closure(parts, 1 << i)))
+        return sorted(groups, key=lambda g: (g.bit_count(), -g))
+
+    def _closure(self, parts: int, group: int) -> int:
+        """The least group with these parts that leaves nothing above it or in the air; 0 if that
+        is no proper group of connected parts."""
+        piece = self._piece
+        grown = group & parts
+        while group := grown:
+            if group & self._base or group.bit_count() > _LARGEST_GROUP:
+                return 0
+            for i in rows_of(group):
+                grown |= piece.over[i] & parts
+            rest = parts & ~grown
+            grown |= rest & ~self._connected(rest)
+            if grown == group:
+                break
+        rest = parts & ~group
+        if group.bit_count() < 2 or not rest or piece.reach(group & -group, group) != group:
+            return 0
+        return group if self._joints(rest, group) or self._grounded & group else 0
+
+    def _group_candidate(self, state: _State, group: int) -> _Candidate | None:
+        piece, rest = self._piece, state.parts & ~group
+        joints = self._joints(rest, group)
+        reasons: list[str] = []
+        grips = [(1 << i, piece.held(i)) for i in rows_of(group)]
+        grips += piece.held_pairs(group)
+        grips.sort(key=lambda grip: -grip[1].high[2])
+        for between, held in grips:
+            grasps, reason = self._grasps(rest | group & ~between, held)
+            if reason:
+                reasons.append(reason)
+                continue
+            inner = self._joined(group)
+            if isinstance(inner, SequenceError):
+                reasons.append(f"they cannot be joined before: {inner}")
+                break
+            verdict = self._statics.holds_together(group, between, joints)
+            if verdict.stable:
+                return _Candidate(group, grasps, inner)
+            reasons.append(f"held at {_listed(piece.ids(between))} they break: {verdict.reason}")
+            self._blame(state, group, reasons[-1])
+        for i in rows_of(group):
+            text = f"as a group of {_listed(piece.ids(group))}, {reasons[0]}"
+            state.joint.setdefault(i, text)
+        return None
+
+    def _joined(self, group: int) -> SubAssembly | SequenceError:
+        """How to join a group aside, or why that is not possible."""
+        if group not in self._inner:
+            self._inner[group] = self._join(group)
+        return self._inner[group]
+
+    def _join(self, group: int) -> SubAssembly | SequenceError:
+        if self._level >= _DEEPEST:
+            return SequenceError("too many sub-assemblies within each other", proven=False)
+        piece, options, level = self._piece, self._options, self._level + 1
+        outside = piece.ids(self._everything & ~group)
+        structure = replace(piece.structure.without(outside), ground=None)
+        upright = workpiece(structure)
+        ground = int(upright.boxes[:, 2].min())
+        try:
+            return SubAssembly(Search(upright, frozenset(), ground, options, level).run())
+        except SequenceError as error:
+            first = error
+        if options.arms == 1:
+            return first
+        for from_below, holder in itertools.product((False, True), piece.ids(group)):
+            turned = workpiece(structure, from_below=from_below)
+            try:
+                steps = Search(turned, frozenset({holder}), None, options, level).run()
+                return SubAssembly(steps, holder, from_below)
+            except SequenceError:
+                continue
+        return first
+
+    # -- errors ------------------------------------------------------------------------------------
+
+    def _reasons(self, state: _State) -> dict[int, str]:
+        """Why each part that is left cannot be taken away, by part id."""
+        reasons = {}
+        own = (state.room, state.static, state.joint)
+        for i in sorted(rows_of(state.parts & ~self._base), key=self._rank):
+            texts = [reason[i] for reason in own if i in reason] or [state.covered.get(i, "")]
+            reasons[self._piece.part_ids[i]] = "; ".join(texts)
+        return reasons
+
+    def _error(self, reasons: dict[int, str], *, proven: bool = True) -> SequenceError:
+        structure = self._piece.structure
+        hard = [p for p, reason in reasons.items() if not reason.startswith("it is under")]
+        named = hard or list(reasons)
+        texts = [f"part {part_name(structure, p)}: {reasons[p]}" for p in named[:_SHOWN]]
+        if len(named) > _SHOWN:
+            texts.append(f"and {len(named) - _SHOWN} more")
+        if not proven:
+            texts.append("no order was found that avoids it")
+        message = f"{structure.name}: cannot be built: {'; '.join(texts)}"
+        return SequenceError(message, reasons, proven=proven)
+
+
+def _listed(part_ids: Iterable[int]) -> str:
+    ids = list(part_ids)
+    shown = ", ".join(map(str, ids[:_SHOWN]))
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f"part{'s' if len(ids) > 1 else ''} {shown}{more}"

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does a half-built structure stand, and does it bear the press of the next brick?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.mechanics.types import ConnectionModel
+from bricksim_core.sequencing.workpiece import Joint, Workpiece
+from bricksim_core.spatial import Array, transform_points
+from bricksim_core.topology import Structure
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a structure bears its loads.
+
+    Attributes:
+        stable: True if it does.
+        utilization: Greatest load over capacity of its connections.
+        reason: Why not; empty if it does.
+    """
+
+    stable: bool
+    utilization: float
+    reason: str = ""
+
+
+StaticCheck = Callable[[Structure, Mapping[int, Array]], Verdict]
+"""From a structure and the loads on its parts, (6,) force [N] and torque about the part's COM [N m]
+in world axes, besides gravity, to the verdict."""
+
+
+def analysis_check(model: str | ConnectionModel = "default") -> StaticCheck:
+    """The check by `mechanics.analyze`.
+
+    Args:
+        model: Snap-fit model.
+    """
+
+    def check(structure: Structure, loads: Mapping[int, Array]) -> Verdict:
+        analysis = analyze(structure, loads=loads, model=model, limit=False)
+        return Verdict(analysis.stable, analysis.max_utilization, "; ".join(analysis.reasons))
+
+    return check
+
+
+def no_check(structure: Structure, loads: Mapping[int, Array]) -> Verdict:
+    """Everything stands: for plans by geometry alone."""
+    return Verdict(True, 0.0)
+
+
+@dataclass
+class Effort:
+    """How many checks may still be made; shared by a search and its sub-assemblies."""
+
+    left: int
+
+
+class Statics:
+    """Verdicts on parts of one workpiece, each computed once.
+
+    Args:
+        piece: The workpiece. Upside down, gravity acts the other way round.
+        check: The check.
+        press_force: Force of a press [N].
+        fixed: Ids of parts that the world or a gripper holds.
+        effort: Is reduced by each check.
+    """
+
+    def __init__(
+        self,
+        piece: Workpiece,
+        check: StaticCheck,
+        press_force: float,
+        fixed: Iterable[int],
+        effort: Effort,
+    ) -> None:
+        self._piece = piece
+        self._check = check
+        self._press_force = press_force
+        self._effort = effort
+        structure = replace(piece.structure, fixed=frozenset(fixed))
+        if piece.from_below:
+            turn = np.diag([1.0, -1.0, -1.0, 1.0])
+            poses = {c: turn @ pose for c, pose in structure.component_poses.items()}
+            structure = replace(structure, component_poses=poses, ground=None)
+        self._structure = structure
+        self._verdicts: dict[tuple[int, int, frozenset[int]], Verdict] = {}
+
+    def stands(self, parts: int) -> Verdict:
+        """Verdict on a set of parts under its own weight."""
+        return self._verdict(parts, 0, frozenset(), {})
+
+    def bears_press(
+        self, parts: int, group: int, joints: Sequence[Joint], supported: int | None = None
+    ) -> Verdict:
+        """Verdict on a set of parts while a group of others is pressed on it.
+
+        The force is shared by the engaged studs.
+
+        Args:
+            parts: The parts that are there.
+            group: The parts that are pressed on.
+            joints: The connections that are to form.
+            supported: Row of a part that is held meanwhile.
+        """
+        loads = self._press({(j, j.lower): -1.0 for j in joints})
+        extra = frozenset() if supported is None else {self._piece.part_ids[supported]}
+        return self._verdict(parts, group, frozenset(extra), loads)
+
+    def holds_together(self, group: int, held: int, joints: Sequence[Joint]) -> Verdict:
+        """Verdict on a group that is held at some parts and pressed on others by them.
+
+        Args:
+            group: The parts of the group.
+            held: The parts between the fingers.
+            joints: The connections that are to form.
+        """
+        between = frozenset(self._piece.ids(held))
+        lifted = self._verdict(group, -1, between, {})
+        if not lifted.stable or not joints:
+            return lifted
+        return self._verdict(group, -2, between, self._press({(j, j.upper): 1.0 for j in joints}))
+
+    def _press(self, ends: Mapping[tuple[Joint, int], float]) -> dict[int, Array]:
+        """Loads on the parts at one end of joints, by part id."""
+        graph, poses = self._structure.graph, self._poses
+        studs = sum(joint.studs for joint, _ in ends)
+        loads: dict[int, Array] = {}
+        for (joint, row), sign in ends.items():
+            part_id = self._piece.part_ids[row]
+            centre = np.array(joint.centre)
+            if self._piece.from_below:
+                centre = centre * [1.0, -1.0, -1.0]
+            com = transform_points(poses[part_id], graph.part(part_id).shape.com)
+            force = np.array([0.0, 0.0, sign * self._press_force * joint.studs / studs])
+            wrench = np.concatenate([force, np.cross(centre - com, force)])
+            loads[part_id] = loads.get(part_id, np.zeros(6)) + wrench
+        return loads
+
+    @cached_property
+    def _poses(self) -> dict[int, Array]:
+        return self._structure.part_poses()
+
+    def _verdict(
+        self, parts: int, case: int, held: frozenset[int], loads: Mapping[int, Array]
+    ) -> Verdict:
+        if not parts:
+            return Verdict(True, 0.0)
+        key = (parts, case, held)
+        if key not in self._verdicts:
+            everything = (1 << len(self._piece.part_ids)) - 1
+            rest = self._structure.without(self._piece.ids(everything & ~parts))
+            rest = replace(rest, fixed=rest.fixed | held)
+            self._effort.left -= 1
+            self._verdicts[key] = self._check(rest, loads)
+        return self._verdicts[key]
