@@ -4,22 +4,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from bricksim_core.errors import StructureError
+from bricksim_core.sequencing.plan import AssemblyPlan, Step
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, inverse, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.grasps import Grasp, planned_grasps
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.layout import TableLayout, arrange
 from bricksim_moveit_demo.reports import InsertionGoal, Report
 from bricksim_moveit_demo.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Insertion:
+    """One step of building.
+
+    Attributes:
+        goal: What goes where; the part brings along all that it is connected to by then.
+        grasps: Parts to hold and how, best first.
+    """
+
+    goal: InsertionGoal
+    grasps: tuple[tuple[int, Grasp], ...]
 
 
 @dataclass(frozen=True)
@@ -28,12 +43,12 @@ class Summary:
 
     Attributes:
         success: True if the whole structure stands.
-        message: What went wrong; empty on success.
-        inserted: Bricks in place.
-        total: Bricks to insert.
-        reports: One per handled brick, in order.
+        message: What went wrong first; empty on success.
+        inserted: Insertions that succeeded.
+        total: Insertions to be made.
+        reports: One per insertion that was tried, in order.
         duration: Simulation time [s].
-        planning_time: Wall time spent planning [s].
+        planning_time: Wall time spent planning motions [s].
     """
 
     success: bool
@@ -72,32 +87,64 @@ def base_part(structure: Structure) -> int:
     return min(poses, key=rank)
 
 
-def insertion_order(structure: Structure, base: int) -> list[InsertionGoal]:
-    """From the base upwards: each brick onto one that stands already.
+def insertions(structure: Structure, plan: AssemblyPlan) -> list[Insertion]:
+    """What one arm has to do, one after the other, to carry out a plan.
+
+    Sub-assemblies are joined where their first part lies on the table and then put in place whole.
 
     Raises:
-        StructureError: A brick has nothing below it; the text names it.
+        StructureError: The plan needs a second hand or bricks upside down; the text names the part.
     """
     graph = structure.graph
-    component = graph.component_of(base)
-    grids = {p: graph.grid_pose(p) for p in graph.component_parts(component)}
-    outside = [p for p in graph.part_ids if p not in grids]
+    placed = set(plan.base)
+    result: list[Insertion] = []
+    for step in plan.steps:
+        result += _insertions(structure, step, placed)
+        placed.update(step.parts)
+    outside = set(graph.part_ids) - placed
     if outside:
-        raise StructureError(f"{structure.name}: parts {outside} are not connected to {base}")
-    goals = []
-    placed = {base}
-    for part in sorted(grids, key=lambda p: (grids[p].z, grids[p].y, grids[p].x, p)):
-        if part == base:
-            continue
-        below = [c for c in graph.connections_of(part) if c.hole_part == part]
-        support = next((c for c in below if c.stud_part in placed), None)
-        if support is None:
-            raise StructureError(
-                f"{structure.name}: part {part} has nothing below it to be pressed onto"
-            )
-        goals.append(InsertionGoal(part, support.stud_part, support.offset, support.yaw))
-        placed.add(part)
-    return goals
+        raise StructureError(f"{structure.name}: parts {sorted(outside)} are not in the plan")
+    return result
+
+
+def _insertions(structure: Structure, step: Step, placed: set[int]) -> list[Insertion]:
+    result: list[Insertion] = []
+    inner = step.subassembly
+    if step.needs_support is not None or (
+        inner is not None and (inner.holder is not None or inner.from_below)
+    ):
+        raise StructureError(
+            f"{structure.name}: parts {step.parts} need a second hand or a turned brick"
+        )
+    if inner is not None:
+        first, *others = inner.steps
+        standing = set(first.parts)
+        for part in others:
+            result += _insertions(structure, part, standing)
+            standing.update(part.parts)
+    graph = structure.graph
+    moving = set(step.parts)
+    link = next(
+        (
+            c
+            for part in step.parts
+            for c in graph.connections_of(part)
+            if c.hole_part in moving and c.stud_part in placed
+        ),
+        None,
+    )
+    if link is None:
+        raise StructureError(
+            f"{structure.name}: parts {step.parts} have nothing below them to be pressed onto"
+        )
+    goal = InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw)
+    holds = tuple(
+        (planned.part, grasp)
+        for planned in step.grasps
+        if not planned.from_below
+        for grasp in planned_grasps(planned, graph.part(planned.part).shape)
+    )
+    return [*result, Insertion(goal, holds)]
 
 
 def lay_out(
@@ -160,14 +207,14 @@ class StructureBuilder:
 
     def build(
         self,
-        goals: Sequence[InsertionGoal],
+        steps: Sequence[Insertion],
         ids: Mapping[int, int] | None = None,
         stop_at_failure: bool = False,
     ) -> Summary:
         """Inserts bricks in order.
 
         Args:
-            goals: What to insert, in ids of the structure.
+            steps: What to insert, in ids of the structure.
             ids: World part ids by structure part ids; None: they are the same.
             stop_at_failure: End at the first brick that fails; else go on with what can be built.
         """
@@ -175,41 +222,43 @@ class StructureBuilder:
         reports: list[Report] = []
         failed: set[int] = set()
         message = ""
-        for goal in goals:
-            goal = goal if ids is None else _renamed(goal, ids)
-            if goal.target in failed:
-                failed.add(goal.part)
+        for step in steps:
+            if step.goal.target in failed or step.goal.part in failed:
+                failed.add(step.goal.part)
                 continue
-            report = self._insert(goal)
+            report = self._insert(step, ids or {})
             reports.append(report)
             if not report.success:
-                failed.add(goal.part)
-                message = message or f"brick {goal.part}: {report.message}"
+                failed.add(step.goal.part)
+                message = message or f"brick {report.part_id}: {report.message}"
             if self._progress is not None:
-                self._progress(report, sum(r.success for r in reports), len(goals))
+                self._progress(report, sum(r.success for r in reports), len(steps))
             if report.outcome is Outcome.CANCELED or (failed and stop_at_failure):
                 break
         inserted = sum(r.success for r in reports)
         return Summary(
-            inserted == len(goals),
+            inserted == len(steps),
             message,
             inserted,
-            len(goals),
+            len(steps),
             tuple(reports),
             self._world.time - begin,
             sum(r.planning_time for r in reports),
         )
 
-    def _insert(self, goal: InsertionGoal) -> Report:
+    def _insert(self, step: Insertion, ids: Mapping[int, int]) -> Report:
         """Lets the first arm that reaches do it."""
+        goal = InsertionGoal(
+            ids.get(step.goal.part, step.goal.part),
+            ids.get(step.goal.target, step.goal.target),
+            step.goal.offset,
+            step.goal.yaw,
+        )
+        candidates = [(ids.get(part, part), grasp) for part, grasp in step.grasps]
         report: Report | None = None
         for handler in self._handlers.values():
-            report = handler.pick_and_insert(goal)
+            report = handler.pick_and_insert(goal, candidates)
             if report.outcome is not Outcome.UNREACHABLE:
                 break
         assert report is not None
         return report
-
-
-def _renamed(goal: InsertionGoal, ids: Mapping[int, int]) -> InsertionGoal:
-    return replace(goal, part=ids[goal.part], target=ids[goal.target])

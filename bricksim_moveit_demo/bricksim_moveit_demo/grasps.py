@@ -7,12 +7,14 @@ two opposite sides; the hand may be turned by half a turn; the grip may be anywh
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bricksim_core.parts import STUD_PITCH, BrickShape
+from bricksim_core.sequencing.gripper import Grasp as SequenceGrasp
 from bricksim_core.spatial import Array, transform
 from bricksim_moveit_demo.description import MAX_WIDTH
 from bricksim_moveit_demo.parameters import TaskParameters
@@ -29,6 +31,8 @@ _END_REACH = 0.014
 """How far the fingertips reach along a brick that is gripped from its end [m]."""
 _END_BELOW_TOP = 0.001
 """How far below the brick's top the pads then end [m]."""
+_END_RELEASE = 0.004
+"""How far the fingers then open to let go [m]: there is room."""
 _LEAST_CONTACT = 0.5 * STUD_PITCH
 """Least length of the gripped side that a fingertip must cover [m]."""
 
@@ -41,13 +45,13 @@ class Grasp:
         part_T_tool: (4, 4) pose of the tool in the part frame [m].
         width: Width of the brick between the fingers [m].
         depth: How far the fingertips reach below the brick's top [m].
-        offset: Distance of the grip from the middle of the side [m].
+        release: How far each finger opens to let go [m].
     """
 
     part_T_tool: Array
     width: float
     depth: float
-    offset: float
+    release: float
 
 
 def grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
@@ -61,16 +65,32 @@ def grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
     depths = [d for d in parameters.grip_depths if d <= height - parameters.table_clearance]
     options = []
     for along_x, closing, side in ((True, width, length), (False, length, width)):
-        if closing + 2.0 * parameters.release_clearance > MAX_WIDTH:
-            continue
-        for offset in _offsets(side):
-            for rank, depth in enumerate(depths):
-                cost = abs(offset) / STUD_PITCH + rank + (0.5 if closing > side else 0.0)
-                options.append((cost, along_x, closing, offset, depth))
-    for _, along_x, closing, offset, depth in sorted(options, key=lambda option: option[0]):
+        for release in parameters.release_clearances:
+            if closing + 2.0 * release > MAX_WIDTH:
+                continue
+            tight = release != max(parameters.release_clearances)
+            for offset, (rank, depth) in itertools.product(_offsets(side), enumerate(depths)):
+                cost = abs(offset) / STUD_PITCH + rank + 0.5 * (closing > side) + 8.0 * tight
+                options.append((cost, along_x, closing, offset, depth, release))
+    for _, along_x, closing, offset, depth, release in sorted(options, key=lambda o: o[0]):
         for half_turn in (False, True):
-            part_T_tool = _tool_pose(height, along_x, offset, depth, half_turn)
-            yield Grasp(part_T_tool, closing, depth, offset)
+            place = (offset, 0.0) if along_x else (0.0, offset)
+            part_T_tool = _tool_pose(height, along_x, place, depth, half_turn)
+            yield Grasp(part_T_tool, closing, depth, release)
+
+
+def planned_grasps(planned: SequenceGrasp, shape: BrickShape) -> Iterator[Grasp]:
+    """The two grasps (hand turned by half a turn) that a grasp of an assembly plan stands for.
+
+    Args:
+        planned: The planned grasp, from above.
+        shape: Shape of the part that is held.
+    """
+    height = shape.size[2]
+    along_x = planned.closing_axis == 1
+    for half_turn in (False, True):
+        pose = _tool_pose(height, along_x, planned.centre, planned.depth, half_turn)
+        yield Grasp(pose, planned.width, planned.depth, planned.opening)
 
 
 def end_grasps(shape: BrickShape, end: int) -> Iterator[Grasp]:
@@ -92,7 +112,7 @@ def end_grasps(shape: BrickShape, end: int) -> Iterator[Grasp]:
         pose[:3, :3] = np.column_stack([np.cross(closing, approach), closing, approach])
         tool = tip_end - approach[0] * TIP_BEYOND_TOOL
         pose[:3, 3] = [tool, 0.0, height - _END_BELOW_TOP - 0.5 * TIP_WIDTH]
-        yield Grasp(pose, width, height - _END_BELOW_TOP, tip_end)
+        yield Grasp(pose, width, height - _END_BELOW_TOP, _END_RELEASE)
 
 
 def hand_boxes(opening: float) -> list[Box]:
@@ -162,14 +182,15 @@ def _offsets(side: float) -> list[float]:
     return sorted((i * step for i in range(-count, count + 1)), key=lambda o: (abs(o), -o))
 
 
-def _tool_pose(height: float, along_x: bool, offset: float, depth: float, half_turn: bool) -> Array:
-    """Tool over the part, z down; fingers close along the part's y if the grip moves along x."""
+def _tool_pose(
+    height: float, along_x: bool, place: tuple[float, float], depth: float, half_turn: bool
+) -> Array:
+    """Tool over a place of the part, z down; fingers close along y if they grip sides along x."""
     closing = np.array([0.0, 1.0, 0.0]) if along_x else np.array([1.0, 0.0, 0.0])
     if half_turn:
         closing = -closing
     down = np.array([0.0, 0.0, -1.0])
     pose = np.eye(4)
     pose[:3, :3] = np.column_stack([np.cross(closing, down), closing, down])
-    place = [offset, 0.0] if along_x else [0.0, offset]
     pose[:3, 3] = [*place, height - depth + TIP_BEYOND_TOOL]
     return pose

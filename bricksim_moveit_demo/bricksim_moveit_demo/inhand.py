@@ -116,7 +116,7 @@ def join_in_hand(
         handed_over = True
         join = giver.pick_and_insert(InsertionGoal(UPPER, LOWER, scene.offset, 0), release=False)
         _require(join)
-        taker.let_go(LOWER)
+        taker.let_go()
         place = giver.pick_and_insert(InsertionGoal(LOWER, PLATE, scene.seat, 0))
         _require(place)
     except TaskError as error:

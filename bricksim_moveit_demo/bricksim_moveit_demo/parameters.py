@@ -17,7 +17,7 @@ class TaskParameters:
         grip_force: Force of each finger on a brick [N]; the hand can do 70.
         grip_depths: How far the fingertips reach below a brick's top, tried in this order [m].
         open_clearance: Gap between an opened finger and the brick's side before a grasp [m].
-        release_clearance: The same after letting go [m].
+        release_clearances: The same after letting go, in order of preference [m].
         neighbor_clearance: Least gap of fingers and hand to other bricks [m].
         table_clearance: Least gap of the fingertips to the table [m].
         approach_height: Height above a grasp or a seat where straight motions begin [m].
@@ -51,7 +51,7 @@ class TaskParameters:
     grip_force: float = 20.0
     grip_depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022)
     open_clearance: float = 0.004
-    release_clearance: float = 0.0025
+    release_clearances: tuple[float, ...] = (0.0025, 0.0003)
     neighbor_clearance: float = 0.0005
     table_clearance: float = 0.001
     approach_height: float = 0.03

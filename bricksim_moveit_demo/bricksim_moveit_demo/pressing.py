@@ -11,6 +11,7 @@ import numpy as np
 from bricksim_core.events import ConnectionEvent, EventKind
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array
+from bricksim_moveit_demo.connections import ConnectionKey, connection_key
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
@@ -27,11 +28,10 @@ _TRACKING = 5.0
 """How fast errors on the search path are corrected [1/s]."""
 _EXCESS = 2.0
 """Force over the wanted one [-] at which pressing is given up at once."""
+_TILT_SPEED = 0.3
+"""Turning speed of twisting off [rad/s]."""
 _DWELL = 0.15
 """How long a reached force is held before the next thing is tried [s]."""
-
-ConnectionKey = tuple[int, int, tuple[int, int], int]
-"""Stud part, hole part, offset, yaw: what makes a connection the wanted one."""
 
 
 class Pressing:
@@ -40,6 +40,7 @@ class Pressing:
     Attributes:
         force: Force along the axis now [N], positive when the seat pushes back.
         greatest: Greatest such force so far [N].
+        least: Least such force so far [N]; negative if the seat pulled.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Pressing:
         self._still = 0.0
         self.force = 0.0
         self.greatest = 0.0
+        self.least = 0.0
 
     def events(self) -> Sequence[ConnectionEvent]:
         """Connection events since this object was made."""
@@ -65,7 +67,9 @@ class Pressing:
     def formed(self) -> list[ConnectionKey]:
         """Connections that began since."""
         return [
-            connection_key(event) for event in self.events() if event.kind is EventKind.ASSEMBLED
+            connection_key(event.connection)
+            for event in self.events()
+            if event.kind is EventKind.ASSEMBLED
         ]
 
     def descend(self, distance: float, studs: bool = True) -> None:
@@ -134,12 +138,13 @@ class Pressing:
             before, yaw_before = offset, yaw
         return bool(self.formed())
 
-    def pull(self, force: float, distance: float) -> bool:
-        """Moves up until the brick is free.
+    def pull(self, force: float, distance: float, free: Callable[[], bool] = lambda: True) -> bool:
+        """Moves up.
 
         Args:
             force: Greatest force [N].
-            distance: How far to go [m].
+            distance: How far to go [m] once nothing holds the brick any more.
+            free: Whether nothing holds it.
 
         Returns:
             False if the force limit was met first.
@@ -149,26 +154,28 @@ class Pressing:
             if -self.force > force:
                 self._motion.controller.hold()
                 return False
+            if not free():
+                start = self._height()
             self._step(self._parameters.pull_speed)
         self._motion.controller.hold()
         return True
 
-    def tilt(self, edge: Array, about: Array, angle: float) -> None:
-        """Turns the tool about a line.
+    def tilt(self, edge: Array, about: Array, angle: float, done: Callable[[], bool]) -> None:
+        """Turns the tool about a line until the brick is free or the angle is reached.
 
         Args:
             edge: (3,) a point of the line [m], world.
             about: (3,) its unit direction.
             angle: How far to turn [rad].
+            done: Whether the brick is free.
         """
-        rate = self._parameters.pull_speed / 0.01
         turned = 0.0
-        while turned < angle:
-            spin = about * rate
+        while turned < angle and not done():
+            spin = about * _TILT_SPEED
             velocity = np.cross(spin, self._motion.tool[:3, 3] - edge)
             self._motion.controller.servo(np.concatenate([velocity, spin]))
             self._advance()
-            turned += rate * self._period()
+            turned += _TILT_SPEED * self._period()
         self._motion.controller.hold()
 
     # -- inside -----------------------------------------------------------------------------
@@ -213,6 +220,7 @@ class Pressing:
         self._motion.world.advance()
         self.force = float(self._motion.controller.wrench[:3] @ self._axis)
         self.greatest = max(self.greatest, self.force)
+        self.least = min(self.least, self.force)
         self._report(self.force)
 
     def _spiral(self) -> Iterator[tuple[Array, float]]:
@@ -234,12 +242,6 @@ class Pressing:
             yield offset, p.search_yaw * math.sin(0.7 * angle)
         for share in np.linspace(1.0, 0.0, max(int(p.search_radius / step), 2)):
             yield share * offset, 0.0
-
-
-def connection_key(event: ConnectionEvent) -> ConnectionKey:
-    """What a connection event is about."""
-    c = event.connection
-    return (c.stud_part, c.hole_part, c.offset, c.yaw)
 
 
 def _yaw_between(start: Array, here: Array, axis: Array) -> float:

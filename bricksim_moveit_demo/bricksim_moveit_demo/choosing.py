@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choosing a grasp that works where a brick is picked and where it goes, before the arm moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bricksim_core.spatial import Array
+from bricksim_moveit_demo.connections import relative_pose
+from bricksim_moveit_demo.description import MAX_WIDTH
+from bricksim_moveit_demo.errors import PlanningError, UnreachableError
+from bricksim_moveit_demo.grasps import Grasp, boxes_overlap, hand_is_free
+from bricksim_moveit_demo.motion import ArmMotion
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.planning.scene import TABLE, Box, PlanningScene, brick_box, brick_name
+
+_MAX_CHECKED = 16
+"""How many grasps are checked by inverse kinematics before giving up."""
+_LINE_SOLUTIONS = 4
+"""How many joint solutions are tried for the beginning of a straight motion."""
+_NEARBY = 0.012
+"""Bricks this close to a brick [m] may be touched while it slides in or out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A grasp that works, with joint positions where its straight motions begin.
+
+    Attributes:
+        part: The part between the fingers.
+        grasp: How it is held.
+        world_T_part: (4, 4) where it was seen [m].
+        above_pick: (7,) joint positions above the pick [rad].
+        above_seat: (7,) joint positions above the seat [rad]; None if only the pick was asked for.
+    """
+
+    part: int
+    grasp: Grasp
+    world_T_part: Array
+    above_pick: Array
+    above_seat: Array | None
+
+
+class GraspChooser:
+    """Checks grasps by geometry, inverse kinematics and the planner, in this order."""
+
+    def __init__(self, motion: ArmMotion, parameters: TaskParameters) -> None:
+        self._motion = motion
+        self._parameters = parameters
+
+    def choose(
+        self,
+        candidates: Iterable[tuple[int, Grasp]],
+        locate: Callable[[int], Array],
+        seat: tuple[int, Array] | None = None,
+        skip: int = 0,
+    ) -> Choice:
+        """The first grasp that works at the pick and, if asked for, at the seat.
+
+        Args:
+            candidates: Parts to hold and how.
+            locate: Observed (4, 4) world_T_part [m] of a part on the table.
+            seat: A part of the same component and the (4, 4) pose that it is to get.
+            skip: How many working grasps to pass over: another try takes another one.
+
+        Raises:
+            UnreachableError: None works; the text counts the reasons.
+        """
+        scene = self._motion.world.planning_scene()
+        seen: dict[int, Array] = {}
+        reasons: Counter[str] = Counter()
+        good: Choice | None = None
+        checked = 0
+        for part, grasp in candidates:
+            if part not in seen:
+                seen[part] = locate(part)
+            refusal = self._refusal(scene, part, grasp, seen[part], seat)
+            if refusal:
+                reasons[refusal] += 1
+                continue
+            if checked == _MAX_CHECKED:
+                break
+            checked += 1
+            try:
+                good = self._check(scene, part, grasp, seen[part], seat)
+            except PlanningError as error:
+                reasons[str(error)] += 1
+                continue
+            if skip == 0:
+                return good
+            skip -= 1
+        if good is not None:
+            return good
+        summary = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common(4))
+        parts = ", ".join(map(str, seen)) or "none"
+        raise UnreachableError(f"no grasp of brick {parts} works: {summary}")
+
+    def line_start(
+        self, free: PlanningScene, sliding: PlanningScene, begin: Array, end: Array
+    ) -> Array:
+        """Joint positions at a tool pose from which a straight line to another is possible.
+
+        Args:
+            free: Scene in which the beginning must be free.
+            sliding: Scene in which the line must be free.
+            begin: (4, 4) tool pose where the line begins [m].
+            end: (4, 4) tool pose where it ends [m].
+
+        Raises:
+            PlanningError: There are none.
+        """
+        motion = self._motion
+        solutions = motion.plan(
+            lambda: motion.planner.reach(free, motion.arm, begin, _LINE_SOLUTIONS)
+        )
+        failures: list[str] = []
+        for solution in solutions:
+            joints = dict(zip(motion.arm.joints, solution.tolist(), strict=True))
+            at = sliding.with_positions(joints)
+            try:
+                motion.plan(lambda at=at: motion.planner.plan_straight(at, motion.arm, [end]))
+                return solution
+            except PlanningError as error:
+                failures.append(str(error))
+        raise UnreachableError("; ".join(dict.fromkeys(failures)))
+
+    def near(self, part_id: int, world_T_part: Array | None = None) -> list[int]:
+        """Other bricks close to a brick where it is or at another pose ((4, 4) [m])."""
+        world = self._motion.world
+        pose = world.part_pose(part_id) if world_T_part is None else world_T_part
+        box = brick_box(world.graph.part(part_id).shape, pose)
+        others = [other for other in world.graph.part_ids if other != part_id]
+        boxes = [brick_box(world.graph.part(o).shape, world.part_pose(o)) for o in others]
+        close = boxes_overlap(box, boxes, _NEARBY)
+        return [other for other, is_near in zip(others, close, strict=True) if is_near]
+
+    def sliding_pairs(
+        self, parts: Iterable[int], part: int, world_T_part: Array
+    ) -> Iterator[tuple[str, str]]:
+        """Names of bricks that may touch while parts slide into a seat.
+
+        Args:
+            parts: The moving parts, one component.
+            part: One of them.
+            world_T_part: (4, 4) its pose in the seat [m].
+        """
+        moving = set(parts)
+        graph = self._motion.world.graph
+        for other in sorted(moving):
+            pose = world_T_part @ relative_pose(graph, part, other)
+            for neighbor in self.near(other, pose):
+                if neighbor not in moving:
+                    yield brick_name(other), brick_name(neighbor)
+
+    def opening(self, grasp: Grasp) -> float:
+        """Width [m] to which the gripper opens before a grasp."""
+        return min(grasp.width + 2.0 * self._parameters.open_clearance, MAX_WIDTH)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _refusal(
+        self,
+        scene: PlanningScene,
+        part: int,
+        grasp: Grasp,
+        world_T_part: Array,
+        seat: tuple[int, Array] | None,
+    ) -> str:
+        """Why geometry alone forbids a grasp; empty if it does not."""
+        boxes = _bricks(scene, [part])
+        tool = world_T_part @ grasp.part_T_tool
+        if not self._fits(tool, self.opening(grasp), boxes):
+            return "no room for the fingers at the pick"
+        if seat is None:
+            return ""
+        graph = self._motion.world.graph
+        moving = graph.component_parts(graph.component_of(part))
+        boxes = _bricks(scene, moving)
+        for other in moving:
+            if other != part:
+                pose = seat[1] @ relative_pose(graph, seat[0], other)
+                boxes.append(brick_box(graph.part(other).shape, pose))
+        tool = seat[1] @ relative_pose(graph, seat[0], part) @ grasp.part_T_tool
+        if not self._fits(tool, grasp.width + 2.0 * grasp.release, boxes):
+            return "no room for the fingers at the seat"
+        return ""
+
+    def _fits(self, tool: Array, opening: float, obstacles: Sequence[Box]) -> bool:
+        return hand_is_free(tool, opening, obstacles, self._parameters.neighbor_clearance)
+
+    def _check(
+        self,
+        scene: PlanningScene,
+        part: int,
+        grasp: Grasp,
+        world_T_part: Array,
+        seat: tuple[int, Array] | None,
+    ) -> Choice:
+        p, motion = self._parameters, self._motion
+        arm, graph = motion.arm, motion.world.graph
+        tool = world_T_part @ grasp.part_T_tool
+        opened = scene.with_positions(dict.fromkeys(arm.fingers, 0.5 * self.opening(grasp)))
+        touching = opened.allowing(motion.touching([part]))
+        above_pick = self.line_start(opened, touching, raised(tool, p.approach_height), tool)
+        if seat is None:
+            return Choice(part, grasp, world_T_part, above_pick, None)
+        moving = graph.component_parts(graph.component_of(part))
+        fingers = dict.fromkeys(arm.fingers, 0.5 * grasp.width)
+        joints = dict(zip(arm.joints, above_pick.tolist(), strict=True))
+        held = scene.with_positions(fingers | joints).attaching(
+            arm.name, [brick_name(p) for p in moving], tool
+        )
+        sliding = held.allowing(self.sliding_pairs(moving, *seat))
+        seat_tool = seat[1] @ relative_pose(graph, seat[0], part) @ grasp.part_T_tool
+        above = seat_tool.copy()
+        above[:3, 3] += p.approach_height * seat[1][:3, 2]
+        above_seat = self.line_start(held, sliding, above, seat_tool)
+        return Choice(part, grasp, world_T_part, above_pick, above_seat)
+
+
+def raised(pose: Array, height: float) -> Array:
+    """A pose moved up by a height [m]."""
+    result = np.array(pose)
+    result[2, 3] += height
+    return result
+
+
+def _bricks(scene: PlanningScene, without: Iterable[int]) -> list[Box]:
+    """Boxes of all bricks in the world but some."""
+    gone = {brick_name(part_id) for part_id in without} | {TABLE}
+    return [box for name, box in scene.objects.items() if name not in gone]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which connections an insertion is to make, and where its seat is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bricksim_core.errors import TopologyError
+from bricksim_core.events import ConnectionEvent, EventKind
+from bricksim_core.spatial import Array, inverse
+from bricksim_core.topology.graph import BrickTopologyGraph, Connection
+from bricksim_core.topology.grid import GridPose, part_pose
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.reports import InsertionGoal
+
+ConnectionKey = tuple[int, int, tuple[int, int], int]
+"""Stud part, hole part, offset, yaw: what makes a connection the wanted one."""
+
+
+def connection_key(connection: Connection) -> ConnectionKey:
+    """What a connection is about."""
+    return (connection.stud_part, connection.hole_part, connection.offset, connection.yaw)
+
+
+def connections_of(graph: BrickTopologyGraph, part_ids: Iterable[int]) -> set[ConnectionKey]:
+    """All connections that some parts have, among themselves and with others."""
+    return {
+        connection_key(connection)
+        for part_id in part_ids
+        if part_id in graph
+        for connection in graph.connections_of(part_id)
+    }
+
+
+def lost_connections(
+    graph: BrickTopologyGraph, events: Iterable[ConnectionEvent]
+) -> list[ConnectionKey]:
+    """Connections that broke according to events and are still missing."""
+    broken = dict.fromkeys(
+        connection_key(event.connection) for event in events if event.kind is EventKind.BROKEN
+    )
+    return [key for key in broken if key not in connections_of(graph, key[:1])]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What an insertion is to lead to.
+
+    Attributes:
+        parts: The parts that move: the goal's part with all that it is connected to.
+        connections: All connections that these parts have in the end.
+    """
+
+    parts: tuple[int, ...]
+    connections: frozenset[ConnectionKey]
+
+    def is_met(self, graph: BrickTopologyGraph) -> bool:
+        """Whether exactly these connections exist."""
+        return connections_of(graph, self.parts) == self.connections
+
+
+def expectation(graph: BrickTopologyGraph, goal: InsertionGoal) -> Expectation:
+    """The connections of a brick in its seat: the wanted one and those that close with it.
+
+    Raises:
+        TaskError: The goal is impossible; the text says why.
+    """
+    wanted = (goal.target, goal.part, tuple(goal.offset), goal.yaw % 4)
+    try:
+        if wanted in connections_of(graph, [goal.part]):
+            return Expectation((goal.part,), frozenset(connections_of(graph, [goal.part])))
+        parts = tuple(graph.component_parts(graph.component_of(goal.part)))
+        trial = graph.copy()
+        trial.connect(goal.target, goal.part, goal.offset, goal.yaw)
+    except TopologyError as error:
+        raise TaskError(str(error), Outcome.INVALID_GOAL) from error
+    return Expectation(parts, frozenset(connections_of(trial, parts)))
+
+
+def relative_pose(graph: BrickTopologyGraph, part: int, other: int) -> Array:
+    """(4, 4) part_T_other [m] of two parts of one component."""
+    relative = graph.relative_grid_pose(part, other)
+    part_T_corner = inverse(part_pose(GridPose(), graph.part(part).shape))
+    return part_T_corner @ part_pose(relative, graph.part(other).shape)
+
+
+def seat_in_target(graph: BrickTopologyGraph, goal: InsertionGoal) -> Array:
+    """(4, 4) target_T_part of the brick in its seat [m]."""
+    target, shape = graph.part(goal.target).shape, graph.part(goal.part).shape
+    corner_T_seat = part_pose(GridPose(*goal.offset, target.height, goal.yaw % 4), shape)
+    return inverse(part_pose(GridPose(), target)) @ corner_T_seat
