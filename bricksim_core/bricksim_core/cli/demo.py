@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bricksim_core.cli.console import number, print_json, progress
+from bricksim_core.cli.console import number, print_json, print_table, progress
 from bricksim_core.cli.options import JsonOption, ModelOption, examples
 
 NAME = "demo"
@@ -94,11 +94,17 @@ def command(
         return 0
     pieces = ", ".join(str(len(piece)) for piece in dropped.pieces)
     broken = ", ".join(f"{c.stud_part} – {c.hole_part}" for c in pulled.broken) or "nothing"
-    print(f"a crane of {bricks} parts: {'stable' if own.stable else 'unstable'},")
-    print(f"  safety factor {number(own.safety_factor)}                 {out / 'crane.png'}")
-    print(f"  hook holds {number(pulled.limit)} N; {broken} breaks  {out / 'pull.png'}")
-    print(f"  utilization at {load:.2f} N: {number(loaded.max_utilization)}  {out / 'load.png'}")
-    print(f"dropped {DROP_HEIGHT} m on its side: pieces of {pieces}   {out / 'drop.png'}")
+    verdict = "stands" if own.stable else "does not stand"
+    steps = [
+        (
+            f"a crane of {bricks} parts {verdict}, safety factor {number(own.safety_factor)}",
+            "crane",
+        ),
+        (f"{load:.2f} N on the hook: utilization {number(loaded.max_utilization)}", "load"),
+        (f"pulled at the hook: holds {number(pulled.limit)} N, then {broken} breaks", "pull"),
+        (f"dropped {DROP_HEIGHT} m on its side: pieces of {pieces} parts", "drop"),
+    ]
+    print_table(("what", "picture"), [(text, str(out / f"{name}.png")) for text, name in steps])
     if video:
-        print(f"  video {out / 'drop.mp4'}")
+        print(f"video: {out / 'drop.mp4'}")
     return 0

@@ -144,7 +144,7 @@ def draw_motion(
     """
     seen = _points_of_interest(scene, np.asarray(world_T_part))
     if camera is None:
-        camera = fit_camera(seen, size, margins=_margins("", "time", False))
+        camera = fit_camera(seen, size, margins=_margins("label", "time", colors is not None))
     with Renderer(
         scene,
         size,
