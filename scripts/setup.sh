@@ -5,6 +5,15 @@
 set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 
+# What was set up with the system's ROS 2 stays with it, also in a shell that has not sourced it.
+system_ros=$scripts/../.venv/stamps/system-ros
+if [ -z "${ROS_DISTRO:-}" ] && [ -f "$system_ros" ]; then
+  set +u
+  # shellcheck source=/dev/null
+  . "$(<"$system_ros")/setup.sh" || true
+  set -u
+fi
+
 # Prints the interpreter behind $1 (not a virtual environment's) if it is a CPython 3.12.
 base_python() {
   "$1" -E -s - 2>/dev/null <<'PY'

@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 
 import ros
-from common import INSTALL, ROS_RUNTIME, VENV
+from common import INSTALL, ROS_RUNTIME, STAMPS, VENV
 
+SYSTEM_STAMP = STAMPS / "system-ros"
+"""Prefix of the system's ROS 2 that .venv was made for; read by scripts/setup.sh."""
 SCRIPT = VENV / "bin" / "activate-ros"
 
 HEAD = """\
@@ -69,9 +71,12 @@ def ensure(source: str) -> bool:
     """
     names = {"venv": VENV, "install": INSTALL, "runtime": ROS_RUNTIME}
     if source == "private":
+        SYSTEM_STAMP.unlink(missing_ok=True)
         middle = PRIVATE.format(**names, libpython=ros.libpython_folder())
     else:
-        middle = SYSTEM.format(**names, prefix=ros.system_prefixes()[-1])
+        prefix = ros.system_prefixes()[-1]
+        SYSTEM_STAMP.write_text(prefix)
+        middle = SYSTEM.format(**names, prefix=prefix)
     text = HEAD + middle + TAIL.format(**names)
     if SCRIPT.is_file() and SCRIPT.read_text() == text:
         return False

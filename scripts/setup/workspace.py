@@ -39,7 +39,7 @@ def _step(package: str) -> str:
 
 def _key(package: str, source: str) -> str:
     folder = ROOT / package
-    toolchain = (source, SITE_PACKAGES, *ros.system_prefixes())
+    toolchain = (source, SITE_PACKAGES, *ros.system_prefixes()[-1:])
     meta = ROOT / "colcon.meta"
     if package in CMAKE_PACKAGES:
         locks = [ROOT / "requirements" / "ros-build.txt"]
