@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -321,6 +322,26 @@ def test_pull_tells_force_and_first_break(cli, two, tmp_path):
         assert code == 2 and is_one_line(err)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["analyze", "EMPTY"],
+        ["drop", "EMPTY", "--out", "OUT"],
+        ["press", "EMPTY", GUITAR],
+        ["press", GUITAR, "EMPTY"],
+        ["pull", "EMPTY", "--part", "1"],
+        ["plan", "EMPTY", "--picture", "OUT"],
+    ],
+)
+def test_structure_without_parts_is_refused(cli, tmp_path, words):
+    empty = tmp_path / "empty.json"
+    empty.write_text('{"schema": "bricksim/lego_topology@2", "parts": [], "connections": []}')
+    names = {"EMPTY": str(empty), "OUT": str(tmp_path / "out")}
+    code, _, err = cli(*[names.get(word, word) for word in words])
+    assert code == 2 and is_one_line(err) and "internal" not in err
+    assert [p.name for p in tmp_path.iterdir()] == ["empty.json"]
+
+
 # -- info, convert --------------------------------------------------------------------------
 
 
@@ -459,6 +480,26 @@ def test_reader_that_goes_away_is_no_error():
         errors = child.stderr.read()
         assert child.wait(60) == 141
     assert errors == ""
+
+
+def test_progress_is_shown_on_a_terminal_only():
+    leader, follower = pty.openpty()
+    line, settings = command("analyze", "--json", "--no-safety-factor", *[STANDS] * 9)
+    settings["stderr"] = follower
+    with subprocess.Popen([*line, "-j", "1"], **settings) as child:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                block = os.read(leader, 4096)
+            except OSError:  # the other end is closed
+                break
+            shown += block
+        assert child.stdout is not None
+        assert len(child.stdout.read().splitlines()) == 9
+        assert child.wait(60) == 0
+    os.close(leader)
+    assert b"analysing" in shown
 
 
 @pytest.mark.parametrize("workers", [1, 2])

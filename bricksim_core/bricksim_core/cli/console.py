@@ -105,6 +105,8 @@ def progress(label: str, total: float) -> Iterator[Callable[[float], None]]:
         console=Console(stderr=True),
         transient=True,
         disable=not sys.stderr.isatty(),
+        # On a terminal, lines are printed above the bar; anything else must reach its target.
+        redirect_stdout=sys.stdout.isatty(),
     )
     with bar:
         task = bar.add_task(label, total=total)

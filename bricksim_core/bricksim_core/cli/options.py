@@ -45,6 +45,10 @@ OutFolder = Annotated[
         " replaced.",
     ),
 ]
+OptionalFolder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Folder for summary.json, strip and video."),
+]
 UtilizationOption = Annotated[
     bool,
     typer.Option(

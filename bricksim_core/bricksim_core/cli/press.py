@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from bricksim_core.cli.options import (
     BaseplateOption,
     EngineOption,
     JsonOption,
+    OptionalFolder,
     StrictOption,
     UtilizationOption,
     VideoOption,
@@ -53,12 +53,7 @@ def command(
     hold: Annotated[
         bool, typer.Option("--hold/--free", help="The world holds A's lowest parts.")
     ] = True,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder for summary.json, strip and video."
-        ),
-    ] = None,
+    out: OptionalFolder = None,
     video: VideoOption = True,
     utilization: UtilizationOption = False,
     json: JsonOption = False,

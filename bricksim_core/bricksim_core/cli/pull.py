@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from bricksim_core.cli.options import (
     FileArgument,
     JsonOption,
     ModelOption,
+    OptionalFolder,
     StrictOption,
     UtilizationOption,
     VideoOption,
@@ -42,12 +42,7 @@ def command(
     direction: Annotated[
         str, typer.Option("--direction", metavar="X,Y,Z", help="Direction of the force, world.")
     ] = "0,0,1",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder for summary.json, strip and video."
-        ),
-    ] = None,
+    out: OptionalFolder = None,
     video: VideoOption = True,
     utilization: UtilizationOption = False,
     json: JsonOption = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bricksim_core.cli.console import print_json
-from bricksim_core.cli.options import JsonOption, UtilizationOption, examples
+from bricksim_core.cli.options import JsonOption, OptionalFolder, UtilizationOption, examples
 from bricksim_core.errors import BrickSimError
 
 NAME = "replay"
@@ -21,12 +21,7 @@ EXAMPLES = examples(
 
 def command(
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a bag, or one .mcap file.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder for summary.json, strip.png and video.mp4."
-        ),
-    ] = None,
+    out: OptionalFolder = None,
     utilization: UtilizationOption = False,
     json: JsonOption = False,
 ) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bricksim_core.engines import create_engine
-from bricksim_core.errors import BrickSimError
+from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.recording import Recorder
 from bricksim_core.pictures.camera import corner_points
@@ -81,8 +81,14 @@ def standing(structure: Structure, rotation: ArrayLike | None = None, height: fl
 
 
 def extent(structure: Structure, world_T_structure: Array) -> tuple[Array, Array]:
-    """Least and greatest coordinates [m] of a structure, studs included, at a pose."""
+    """Least and greatest coordinates [m] of a structure, studs included, at a pose.
+
+    Raises:
+        StructureError: The structure holds no part.
+    """
     scene, _, poses = structure_scene(structure)
+    if not len(poses):
+        raise StructureError(f"{structure.name}: holds no part")
     corners = corner_points(scene.shapes, world_T_structure @ poses).reshape(-1, 3)
     return corners.min(axis=0), corners.max(axis=0)
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bricksim_core.errors import PictureError
 from bricksim_core.parts import Color
 from bricksim_core.pictures.annotate import (
     COLORBAR_MARGIN,
@@ -76,9 +77,11 @@ def draw_structure(
         The picture.
 
     Raises:
-        PictureError: There is no headless OpenGL here.
+        PictureError: There is no headless OpenGL here, or the structure holds no part.
     """
     scene, part_ids, poses = structure_scene(structure)
+    if not part_ids:
+        raise PictureError(f"{structure.name}: holds no part, nothing to draw")
     if utilization is not None:
         values = utilization_colors(part_utilization(structure, utilization, part_ids))
         scene = Scene(scene.shapes, tuple((int(r), int(g), int(b)) for r, g, b in values))
