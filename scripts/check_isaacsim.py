@@ -5,7 +5,7 @@
 Isaac Sim needs a GPU, but its Python sources and node descriptions are in its wheels. They are
 downloaded once (0.5 GB, kept unpacked: 40 MB) into a cache outside the repository. Then
 
-1. pyright checks bricksim_core/engines/isaacsim against them;
+1. pyright checks bricksim_core/engines/isaacsim against them, and engines/ovphysx against its extra;
 2. the action graphs of the ROS 2 bridge are compared with the node descriptions (.ogn).
 
 Where the wheels cannot be downloaded, nothing is checked: that is said, and it is a failure if the
@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ PACKAGES = {
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bricksim-ros"
+OVPHYSX = ROOT / ".venv/extras/ovphysx"
+"""The extra ovphysx, where it is installed: its engine is checked against it too."""
 TREE = CACHE / f"isaacsim-sources-{RELEASE}"
 
 _MODULES = re.compile(
@@ -51,20 +54,22 @@ _STUB = "from isaacsim.simulation_app import SimulationApp as SimulationApp\n"
 
 
 def main() -> int:
-    """Runs both checks.
+    """Runs the checks.
 
     Returns:
         The exit status: 0 if they pass.
     """
+    failed = OVPHYSX.is_dir() and check_types("ovphysx", OVPHYSX) != 0
     try:
         fetch()
     except subprocess.CalledProcessError as error:
         print("ISAAC SIM ENGINE NOT CHECKED: its wheels cannot be downloaded", file=sys.stderr)
         print((error.stderr or "").strip()[-400:], file=sys.stderr)
-        return 1 if os.environ.get("CI") else 0
+        return 1 if failed or os.environ.get("CI") else 0
     problems = list(graph_problems())
     print("\n".join(problems) or "action graphs: every node and attribute exists")
-    return check_types() or bool(problems)
+    failed |= check_types("isaacsim", TREE) != 0
+    return int(failed or bool(problems))
 
 
 def fetch() -> None:
@@ -117,16 +122,21 @@ def unpack(wheel: Path, tree: Path) -> None:
             path.write_bytes(archive.read(member))
 
 
-def check_types() -> int:
-    """Runs pyright on the engine.
+def check_types(engine: str, packages: Path) -> int:
+    """Runs pyright on an engine.
+
+    Args:
+        engine: Name of its folder.
+        packages: Where the packages that it imports are.
 
     Returns:
-        Its exit status.
+        pyright's exit status.
     """
     core = ROOT / "bricksim_core"
-    engine = core / "bricksim_core/engines/isaacsim"
     settings = {
-        "extraPaths": [str(core), str(TREE)],
+        "extraPaths": [str(core), str(packages)],
+        # The stubs of OpenUSD come first: others bring modules of it without types.
+        "stubPath": sysconfig.get_path("purelib"),
         "venvPath": str(Path(sys.prefix).parent),
         "venv": Path(sys.prefix).name,
         "pythonVersion": "3.12",
@@ -135,9 +145,11 @@ def check_types() -> int:
         "reportMissingModuleSource": False,
     }
     with tempfile.TemporaryDirectory() as folder:
-        settings["include"] = [os.path.relpath(engine, Path(folder).resolve())]
+        sources = core / "bricksim_core/engines" / engine
+        settings["include"] = [os.path.relpath(sources, Path(folder).resolve())]
         path = Path(folder) / "pyrightconfig.json"
         path.write_text(json.dumps(settings))
+        print(f"pyright: engine {engine}", flush=True)
         command = [sys.executable, "-m", "pyright", "--project", str(path)]
         return subprocess.run(command, check=False).returncode
 

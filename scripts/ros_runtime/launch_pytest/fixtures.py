@@ -32,7 +32,7 @@ def fixture(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         result: Any = function(*args, **kwargs)
         # A fixture function may yield its description and clean up after the end.
         steps = result if inspect.isgenerator(result) else iter((result,))
-        returned = next(steps)
+        returned: Any = next(steps)
         system = LaunchedSystem(returned[0] if isinstance(returned, tuple) else returned)
         try:
             system.start()
