@@ -500,6 +500,10 @@ class PaperSystem:
             solve_time=time.perf_counter() - start,
         )
 
+    def bonded(self, loads: Array) -> Solution:
+        """As `solve`: nothing quicker is to be had (see `ComponentSystem`)."""
+        return self.solve(loads)
+
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The greatest multiple of the loads that meets all limits (see `ComponentSystem`).
 

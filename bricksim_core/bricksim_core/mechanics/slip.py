@@ -23,11 +23,15 @@ from scipy.sparse.csgraph import connected_components
 from bricksim_core.dynamics import MassProperties, combine
 from bricksim_core.mechanics.selection import select_breaks
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, wrench_maps
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, wrench_maps
 from bricksim_core.mechanics.snapfit.joints import TIP_ROWS, Joints, joints_of
+from bricksim_core.mechanics.snapfit.yielding import Equations, YieldSolver, limits_of
 from bricksim_core.mechanics.types import Solution
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+_CUTS = 4
+"""Cuts that are looked at in a step, worst first, until one is found that cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +99,7 @@ class SlipCriterion:
         failed = np.zeros(len(ids), dtype=bool)
         if not self._slips and not overloaded.any():
             return failed
-        sliding = self._cut(layout, anchored, utilization, overloaded)
-        if len(sliding):
-            self._slide(layout, anchored, solution, sliding, dt)
+        sliding = self._slide(layout, anchored, solution, overloaded, dt)
         for index, connection in enumerate(ids):
             slip = self._slips.get(connection)
             if slip is None:
@@ -133,71 +135,75 @@ class SlipCriterion:
             joints = self._joints[layout] = joints_of(layout, self._constants)
         return joints
 
-    def _cut(
-        self,
-        layout: ComponentLayout,
-        anchored: NDArray[np.bool_],
-        utilization: Array,
-        overloaded: NDArray[np.bool_],
-    ) -> IntArray:
-        selection = select_breaks(
-            anchored,
-            layout.stud_index,
-            layout.hole_index,
-            utilization,
-            overloaded,
-            self._joints_of(layout).pull,
-        )
-        return selection.broken
-
     def _slide(
         self,
         layout: ComponentLayout,
         anchored: NDArray[np.bool_],
         solution: Solution,
+        overloaded: NDArray[np.bool_],
+        dt: float,
+    ) -> IntArray:
+        """Lets the worst cut that cannot hold slide; indices of its connections."""
+        joints = self._joints_of(layout)
+        overloaded = overloaded.copy()
+        for _ in range(_CUTS):
+            cut = select_breaks(
+                anchored,
+                layout.stud_index,
+                layout.hole_index,
+                solution.utilization,
+                overloaded,
+                joints.pull,
+            ).broken
+            if not len(cut):
+                break
+            side = sides_of(layout, anchored, cut)
+            crossing = joints.take(cut)
+            corners = solution.contact_force[: 4 * len(joints)].reshape(-1, 4)
+            wrench = crossing.joined(solution.connection_wrench[cut], corners[cut])
+            wrench = shared(
+                crossing, side[crossing.lower] == side[crossing.lower[0]], wrench, self._constants
+            )
+            utilization = crossing.utilization(wrench)
+            worst = int(np.argmax(utilization))
+            if utilization[worst] > 1.0:
+                self._move(layout, anchored, side, cut, crossing, wrench, worst, dt)
+                return cut
+            # Its connections help each other; the next one may not.
+            overloaded[cut] = False
+        return np.zeros(0, dtype=np.int64)
+
+    def _move(
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        side: IntArray,
         cut: IntArray,
+        crossing: Joints,
+        wrench: Array,
+        worst: int,
         dt: float,
     ) -> None:
-        """Lets a cut slide as one."""
-        joints = self._joints_of(layout)
-        worst = int(cut[np.argmax(solution.utilization[cut])])
-        joint = joints.take(np.array([worst]))
-        corners = solution.contact_force[4 * worst : 4 * worst + 4]
-        wrench = joint.joined(solution.connection_wrench[[worst]], corners[None])
-        row = int(np.argmax((joint.rows @ wrench[:, :, None])[0, :, 0]))
+        """Lets a cut slide as one, in the direction in which its worst connection yields."""
+        joint = crossing.take(np.array([worst]))
+        values = joint.rows[0] @ wrench[worst]
+        row = int(np.argmax(values))
         strength = float(joint.pull[0] if row < TIP_ROWS else joint.shear[0])
         # Sliding by q moves the sides against each other by the twist (row * strength) q.
         direction = joint.rows[0, row] * strength
-        share = float(joints.pull[worst] / joints.pull[cut].sum())
-        inertia = relative_inertia(layout, anchored, cut, worst, joint.centre[0])
+        share = float(joint.pull[0] / crossing.pull.sum())
+        ends = (int(side[joint.lower[0]]), int(side[joint.upper[0]]))
+        inertia = relative_inertia(layout, anchored, side, ends, joint.centre[0])
         mass = share * float(direction @ inertia @ direction)
-        load = float(solution.utilization[worst])
-        for index in cut.tolist():
-            connection = int(layout.connection_ids[index])
+        for connection in layout.connection_ids[cut].tolist():
             known = self._slips.get(connection, Slip(0.0, 0.0, mass, strength))
             moving = replace(known, mass=mass, strength=strength)
-            self._slips[connection] = moving.after(load, dt)
+            self._slips[connection] = moving.after(float(values[row]), dt)
 
 
-def relative_inertia(
-    layout: ComponentLayout,
-    anchored: NDArray[np.bool_],
-    cut: IntArray,
-    connection: int,
-    point: Array,
-) -> Array:
-    """(6, 6) inertia of the two sides of a cut against each other, for twists at a point.
-
-    With M the inertias of the sides it is (M_a^-1 + M_b^-1)^-1; a side that the world holds does
-    not move.
-
-    Args:
-        layout: The component.
-        anchored: (N,) parts that the world holds.
-        cut: Indices of the connections between the sides.
-        connection: Index of one of them.
-        point: (3,) [m].
-    """
+def sides_of(layout: ComponentLayout, anchored: NDArray[np.bool_], cut: IntArray) -> IntArray:
+    """(N,) number of the body that each part belongs to once a cut is open; what the world holds
+    is one body."""
     kept = np.ones(len(layout.connection_ids), dtype=bool)
     kept[cut] = False
     world = np.flatnonzero(anchored)
@@ -205,16 +211,67 @@ def relative_inertia(
     columns = np.concatenate([layout.hole_index[kept], world[1:]])
     shape = (len(layout.part_ids),) * 2
     links = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=shape)
-    side = connected_components(links, directed=False)[1]
+    return connected_components(links, directed=False)[1].astype(np.int64)
+
+
+def shared(
+    crossing: Joints, below: NDArray[np.bool_], wrench: Array, constants: SnapFitConstants
+) -> Array:
+    """How the connections of a cut share what it has to carry, with rigid sides.
+
+    Args:
+        crossing: The K connections of the cut.
+        below: (K,) True where the lower part is on the first side.
+        wrench: (K, 6) some wrenches with the right sum [N, N m].
+        constants: For softness and stiffness.
+
+    Returns:
+        (K, 6) wrenches of least overload [N, N m].
+    """
+    if len(crossing) == 1:
+        return wrench
+    lower, upper = np.where(below, 0, 1), np.where(below, 1, 0)
+    middle = np.tile(crossing.centre.mean(axis=0), (2, 1))
+    structure = ElasticStructure(
+        lower, upper, crossing.centre, crossing.stiffness, middle, np.array([True, False])
+    )
+    load = structure.jacobian @ (wrench / PITCHES).reshape(-1)
+    limits = limits_of(crossing.rows, np.ones(len(crossing)), crossing.pull, constants)
+    nothing = sp.csc_array((len(load), 0))
+    solver = YieldSolver(Equations(structure, limits, nothing, np.zeros(0), np.zeros(0)))
+    none = np.zeros(0, dtype=np.int64)
+    yielded = solver.solve(structure.displacements(load), none)
+    return wrench if yielded is None else yielded.wrench * PITCHES
+
+
+def relative_inertia(
+    layout: ComponentLayout,
+    anchored: NDArray[np.bool_],
+    side: IntArray,
+    ends: tuple[int, int],
+    point: Array,
+) -> Array:
+    """(6, 6) inertia of two bodies against each other, for twists at a point.
+
+    With M the inertias of the bodies it is (M_a^-1 + M_b^-1)^-1; what the world holds does not
+    move.
+
+    Args:
+        layout: The component.
+        anchored: (N,) parts that the world holds.
+        side: (N,) number of the body that each part belongs to.
+        ends: The two bodies.
+        point: (3,) [m].
+    """
     mobility = np.zeros((6, 6))
-    for part in (layout.stud_index[connection], layout.hole_index[connection]):
-        members = side == side[part]
+    for end in ends:
+        members = side == end
         if anchored[members].any():
             continue
         body = combine(layout.masses[members], layout.coms[members], layout.inertias[members])
         scaled = wrench_maps(point[None], body.com[None])[0]
         to_com = scaled * PITCHES[:, None] / PITCHES
-        mobility[:] += to_com.T @ np.linalg.solve(_inertia(body), to_com)
+        mobility += to_com.T @ np.linalg.solve(_inertia(body), to_com)
     return np.linalg.inv(mobility)
 
 

@@ -124,6 +124,14 @@ class ComponentSystem(Protocol):
         """
         ...
 
+    def bonded(self, loads: Array) -> Solution:
+        """Internal forces if nothing yields: quick, and an upper estimate of what is overloaded.
+
+        Args:
+            loads: (N, 6) as for `solve`.
+        """
+        ...
+
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The multiple of the loads at which the component fails (limit analysis)."""
         ...

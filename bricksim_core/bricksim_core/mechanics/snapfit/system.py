@@ -32,6 +32,7 @@ from bricksim_core.mechanics.snapfit.yielding import (
     Limits,
     Yielded,
     YieldSolver,
+    limits_of,
 )
 from bricksim_core.mechanics.types import (
     ContactVertices,
@@ -136,7 +137,7 @@ class SnapFitSystem:
             held=held,
         )
         self._weight = STANDARD_GRAVITY * float(layout.masses.sum())
-        self._ground_rows = ground_rows(half, self._weight, constants) * PITCHES
+        self._ground_rows = ground_rows(half, self._weight, constants)
         self._least_gap = float(self.pushes.gap.min(initial=np.inf))
         self._reach = np.linalg.norm(layout.dimensions, axis=1)
         self._guess = np.zeros(0, dtype=np.int64)
@@ -179,14 +180,12 @@ class SnapFitSystem:
 
     @cached_property
     def _limits(self) -> Limits:
-        joints, constants = self.joints, self.constants
-        resting = len(self._ground_rows)
-        capacity = np.concatenate([joints.pull, np.full(resting, self._weight)])
-        soft = constants.softness * constants.stud_stiffness / constants.contact_strength
-        return Limits(
-            rows=np.concatenate([joints.rows * PITCHES, self._ground_rows]),
+        joints, resting = self.joints, len(self._ground_rows)
+        return limits_of(
+            rows=np.concatenate([joints.rows, self._ground_rows]),
             limit=np.repeat([1.0, 0.0], [len(joints), resting]),
-            softness=soft / capacity,
+            strength=np.concatenate([joints.pull, np.full(resting, self._weight)]),
+            constants=self.constants,
         )
 
     @cached_property
@@ -212,7 +211,7 @@ class SnapFitSystem:
         free_loads, imbalance = self._free_loads(loads)
         displacements = self._structure.displacements(free_loads)
         status, message = SolveStatus.SOLVED, ""
-        yielded = self._bonded(displacements)
+        yielded = self._unyielding(displacements)
         if yielded is None:
             yielded = self._solver.solve(displacements, self._guess)
         if yielded is None:
@@ -226,18 +225,29 @@ class SnapFitSystem:
         self._last = (loads.copy(), solution)
         return solution
 
+    def bonded(self, loads: Array) -> Solution:
+        """Internal forces if nothing yields; see `ComponentSystem.bonded`."""
+        start = time.perf_counter()
+        if not np.isfinite(loads).all():
+            return self._failed("loads are not finite", start)
+        free_loads, imbalance = self._free_loads(loads)
+        wrench = self._structure.wrenches(self._structure.displacements(free_loads))
+        none = np.zeros(0, dtype=np.int64)
+        yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
+        return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
+
     @property
     def strength(self) -> Array:
         """(C,) pure pull-off strength of each connection [N]."""
         return self.joints.pull
 
     def snapshot(self) -> object:
-        """The last answer and its active set."""
-        return self._guess, self._last
+        """The last answer, its active set and what the solver kept."""
+        return self._guess, self._last, self._solver.kept
 
     def restore(self, snapshot: Any) -> None:
         """Returns to a snapshot of this system."""
-        self._guess, self._last = snapshot
+        self._guess, self._last, self._solver.kept = snapshot
 
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The multiple of the loads at which the component fails; see `WholeProblem.limit_load`."""
@@ -246,7 +256,7 @@ class SnapFitSystem:
         values = self._limits.rows @ wrench[:, :, None]
         return self._whole.limit_load(free_loads, float(values.max(initial=0.0)))
 
-    def _bonded(self, displacements: Array) -> Yielded | None:
+    def _unyielding(self, displacements: Array) -> Yielded | None:
         """The answer if nothing yields and no gap closes, which spares the search; else None."""
         moved = np.zeros(6 * len(self._reach))
         moved[self._structure.free] = displacements
@@ -268,7 +278,8 @@ class SnapFitSystem:
         """What the ground would have to hold beyond pushes and friction, over the weight."""
         if not len(self._ground_rows):
             return 0.0
-        rows = self._ground_rows @ wrench[len(self.joints) :, :, None]
+        below = wrench[len(self.joints) :] * PITCHES
+        rows = self._ground_rows @ below[:, :, None]
         return max(float(rows.max()), 0.0)
 
     def _solution(

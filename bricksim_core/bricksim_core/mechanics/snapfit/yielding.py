@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
+from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -37,6 +38,9 @@ TOLERANCE = 1e-7
 
 _PUSH_TOLERANCE = 1e-6
 """Pull at a contact that can only push [N] that counts as none."""
+
+MAX_MEMBERS = 300
+"""Active rows and pushes at which the solver gives up: an interior point method is quicker then."""
 
 _NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
@@ -78,6 +82,19 @@ class Yielded:
     multiplier: Array
 
 
+def limits_of(rows: Array, limit: Array, strength: Array, constants: SnapFitConstants) -> Limits:
+    """Limits whose softness goes inversely with strength: joints side by side share an overload.
+
+    Args:
+        rows: (J, ROWS, 6) utilization per wrench in SI.
+        limit: (J,) bound of the rows [-].
+        strength: (J,) [N].
+        constants: For softness and stiffness.
+    """
+    soft = constants.softness * constants.stud_stiffness / constants.contact_strength
+    return Limits(rows * PITCHES, limit, soft / strength)
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """A component's equations.
@@ -97,11 +114,36 @@ class Equations:
     compliance: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a solver keeps of the S rows and pushes that were active so far.
+
+    Attributes:
+        slot: Their positions below.
+        loads: (F, S) columns of C and B.
+        response: (F, S) displacements under these.
+        flexibility: (S, S) loads^T response.
+    """
+
+    slot: dict[int, int]
+    loads: Array
+    response: Array
+    flexibility: Array
+
+    @staticmethod
+    def nothing(size: int) -> Kept:
+        """Before the first solve."""
+        return Kept({}, np.zeros((size, 0)), np.zeros((size, 0)), np.zeros((0, 0)))
+
+
 class YieldSolver:
     """Active set solver on a factored structure.
 
     Args:
         equations: What to solve.
+
+    Attributes:
+        kept: Its memory; put an earlier one back to repeat solves bit by bit.
     """
 
     def __init__(self, equations: Equations) -> None:
@@ -112,10 +154,7 @@ class YieldSolver:
         self._gap = equations.gap
         self._compliance = equations.compliance
         self._first_push = len(equations.limits.limit) * ROWS
-        self._slot: dict[int, int] = {}
-        size = len(equations.structure.free)
-        self._loads = np.zeros((size, 0))
-        self._response = np.zeros((size, 0))
+        self.kept = Kept.nothing(len(equations.structure.free))
 
     def solve(self, displacements: Array, guess: IntArray) -> Yielded | None:
         """Lets the structure yield.
@@ -129,8 +168,8 @@ class YieldSolver:
             guess: Members that are likely to be active.
 
         Returns:
-            The solution, None if rounding or more than `MAX_PIVOTS` changes of the active set stood
-            in the way.
+            The solution, None if rounding, more than `MAX_PIVOTS` changes or more than
+            `MAX_MEMBERS` members of the active set stood in the way.
         """
         elastic = displacements
         closed = self._approach @ elastic - self._gap
@@ -138,6 +177,8 @@ class YieldSolver:
         value[self._first_push :] = np.maximum(closed, 0.0) / self._compliance
         members = np.union1d(guess, np.flatnonzero(value))
         for _ in range(MAX_PIVOTS):
+            if len(members) > MAX_MEMBERS:
+                return None
             try:
                 multiplier = self._multipliers(elastic, members)
             except np.linalg.LinAlgError:
@@ -185,18 +226,22 @@ class YieldSolver:
         stopping = np.concatenate([falling, closing + self._first_push])
         return step, stopping[ratio <= step]
 
-    def _columns(self, members: IntArray) -> tuple[Array, Array]:
-        """(F, m) loads of the members and the structure's response to them."""
-        new = [m for m in members.tolist() if m not in self._slot]
+    def _slots(self, members: IntArray) -> IntArray:
+        """Positions of the members in what is kept, which new ones enter."""
+        kept = self.kept
+        new = [m for m in members.tolist() if m not in kept.slot]
         if new:
             loads = np.column_stack([self._load(m) for m in new])
             response = self._structure.displacements(loads)
-            first = self._loads.shape[1]
-            self._slot.update({m: first + i for i, m in enumerate(new)})
-            self._loads = np.column_stack([self._loads, loads])
-            self._response = np.column_stack([self._response, response])
-        slots = [self._slot[m] for m in members.tolist()]
-        return self._loads[:, slots], self._response[:, slots]
+            across = kept.loads.T @ response
+            first = len(kept.slot)
+            self.kept = kept = Kept(
+                slot=kept.slot | {m: first + i for i, m in enumerate(new)},
+                loads=np.column_stack([kept.loads, loads]),
+                response=np.column_stack([kept.response, response]),
+                flexibility=np.block([[kept.flexibility, across], [across.T, loads.T @ response]]),
+            )
+        return np.array([kept.slot[m] for m in members.tolist()], dtype=np.int64)
 
     def _load(self, member: int) -> Array:
         """(F,) J D R_r^T of a row, B_v of a push."""
@@ -217,11 +262,11 @@ class YieldSolver:
         """
         if not len(members):
             return np.zeros(0)
-        loads, response = self._columns(members)
+        slots = self._slots(members)
         is_row = members < self._first_push
         sign = np.where(is_row, -1.0, 1.0)
-        matrix = sign[:, None] * (loads.T @ response)
-        excess = -sign * (loads.T @ displacements)
+        matrix = sign[:, None] * self.kept.flexibility[np.ix_(slots, slots)]
+        excess = -sign * (self.kept.loads.T @ displacements)[slots]
 
         joint, row = np.divmod(members[is_row], ROWS)
         rows = self._limits.rows[joint, row]
@@ -259,7 +304,10 @@ class YieldSolver:
         """(F,) displacements for given multipliers."""
         if not len(members):
             return elastic
-        return elastic + self._columns(members)[1] @ multiplier
+        slots = self._slots(members)
+        weights = np.zeros(len(self.kept.slot))
+        weights[slots] = multiplier
+        return elastic + self.kept.response @ weights
 
     def _state(
         self, displacements: Array, members: IntArray, multiplier: Array
