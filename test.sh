@@ -25,6 +25,7 @@ if [ $# -eq 0 ]; then
   check ruff check .
   check ruff format --check .
   check pyright
+  check python scripts/check_isaacsim.py
 fi
 
 suites=()

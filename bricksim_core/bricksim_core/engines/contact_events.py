@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +38,10 @@ class ContactEvents:
         anchor_impulse: (A, 3) friction impulses [N s].
     """
 
-    first: NDArray[np.integer]
-    second: NDArray[np.integer]
-    points: NDArray[np.integer]
-    anchors: NDArray[np.integer]
+    first: NDArray[Any]
+    second: NDArray[Any]
+    points: NDArray[Any]
+    anchors: NDArray[Any]
     position: Array
     normal: Array
     impulse: Array

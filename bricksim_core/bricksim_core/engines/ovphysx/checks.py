@@ -32,8 +32,9 @@ def _rest() -> str:
         part = graph.add_part(BrickShape(4, 2))
         layout = graph.layout(graph.component_of(part))
         engine.update([], [BodySpec(0, layout, np.eye(4), np.zeros(6), False, ((255, 0, 0),))])
-        for _ in range(120):
-            report = engine.step()
+        for _ in range(119):
+            engine.step()
+        report = engine.step()
     finally:
         engine.close()
     weight = layout.masses.sum() * 9.81

@@ -41,11 +41,11 @@ class Column:
     Args:
         name: Attribute.
         rows: One array for all prims (first axis), or a list of arrays, one for each prim.
-        semantic: Name of ovstage's AttributeSemantic, None for plain numbers.
+        semantic: Name of ovstage's AttributeSemantic.
     """
 
     def __init__(
-        self, name: str, rows: NDArray | Sequence[NDArray], semantic: str | None = None
+        self, name: str, rows: NDArray | Sequence[NDArray], semantic: str = "NONE"
     ) -> None:
         ragged = not isinstance(rows, np.ndarray)
         # Warp's arrays, because the stage does not take the strides of NumPy's empty ones.
@@ -55,7 +55,7 @@ class Column:
             name,
             tensors if ragged else tensors[0],
             is_array=ragged,
-            semantic=getattr(ovstage.AttributeSemantic, semantic) if semantic else 0,
+            semantic=ovstage.AttributeSemantic[semantic],
         )
 
 
@@ -202,9 +202,9 @@ class Session:
         hits = self.physx.overlap(
             SceneQueryGeometryType.BOX,
             SceneQueryMode.ALL,
-            half_extent=halves,
-            position=centre,
-            rotation=rotation,
+            half_extent=halves.tolist(),
+            position=centre.tolist(),
+            rotation=rotation.tolist(),
         )
         if not hits:
             return []

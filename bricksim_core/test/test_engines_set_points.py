@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Set points of drives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bricksim_core.engines.set_points import SetPoints, drive_effort
+
+
+def test_set_points_move_at_their_speed_and_stop_at_the_target():
+    points = SetPoints(np.array([0.0, 1.0, 0.0]), np.array([2.0, 0.5, np.inf]))
+    points.targets[:] = [1.0, 0.0, 3.0]
+    for _ in range(30):
+        assert points.advance(0.01)
+    np.testing.assert_allclose(points.now, [0.6, 0.85, 3.0])
+    for _ in range(300):
+        points.advance(0.01)
+    np.testing.assert_allclose(points.now, [1.0, 0.0, 3.0])
+    assert not points.advance(0.01)
+
+
+def test_put_sets_both_and_copies():
+    points = SetPoints(np.zeros(1), np.ones(1))
+    place = np.array([2.0])
+    points.put(place, place)
+    place[0] = 5.0
+    assert points.targets.tolist() == points.now.tolist() == [2.0]
+
+
+def test_effort_follows_the_law_of_the_drive():
+    assert drive_effort((100.0, 10.0, 50.0), 0.2, 0.5) == pytest.approx(100 * 0.2 - 10 * 0.5)
+    assert drive_effort((100.0, 10.0, 50.0), -3.0, 0.0) == -50.0
+    assert drive_effort(None, 1.0, 1.0) == 0.0
