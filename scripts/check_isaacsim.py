@@ -5,7 +5,7 @@
 Isaac Sim needs a GPU, but its Python sources and node descriptions are in its wheels. They are
 downloaded once (0.5 GB, kept unpacked: 40 MB) into a cache outside the repository. Then
 
-1. pyright checks bricksim_core/engines/isaacsim against them, and engines/ovphysx against its extra;
+1. pyright checks engines/isaacsim against them, and engines/ovphysx against its extra;
 2. the action graphs of the ROS 2 bridge are compared with the node descriptions (.ogn).
 
 Where the wheels cannot be downloaded, nothing is checked: that is said, and it is a failure if the
