@@ -1,11 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set points of position drives that move to their targets at limited speed."""
+"""State of robots: joints, and set points of drives that move to targets at limited speed."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from bricksim_core.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class RobotState:
+    """State of a robot, by its J joints [SI].
+
+    Attributes:
+        positions: (J,).
+        velocities: (J,).
+        targets: (J,) where the drives are to go.
+        set_points: (J,) where the drives are told to be now.
+    """
+
+    positions: Array
+    velocities: Array
+    targets: Array
+    set_points: Array
 
 
 class SetPoints:

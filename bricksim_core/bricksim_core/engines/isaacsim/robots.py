@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from isaacsim.core.experimental.prims import Articulation, RigidPrim
@@ -20,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from bricksim_core.engines.isaacsim.launch import IsaacOptions
 from bricksim_core.engines.protocol import JointState, RobotSpec
-from bricksim_core.engines.set_points import SetPoints, drive_effort
+from bricksim_core.engines.set_points import RobotState, SetPoints, drive_effort
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.author import StageAuthor
 from bricksim_core.errors import EngineError
@@ -31,16 +30,6 @@ FRANKAS = {
     "panda_joint1": "/Isaac/Robots/FrankaRobotics/FrankaPanda/franka.usd",
 }
 """Isaac Sim's assets by the name of their first joint."""
-
-
-@dataclass(frozen=True, eq=False)
-class RobotState:
-    """State of a robot by its joints in the asset's order [SI]."""
-
-    positions: Array
-    velocities: Array
-    targets: Array
-    set_points: Array
 
 
 class Robot:

@@ -12,7 +12,7 @@ from ovphysx.types import SimObjectType
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import JointState, RobotSpec
-from bricksim_core.engines.set_points import SetPoints, drive_effort
+from bricksim_core.engines.set_points import RobotState, SetPoints, drive_effort
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.robots import RobotModel, robot_stage
 from bricksim_core.errors import EngineError
@@ -39,23 +39,6 @@ class RobotSource:
         names.robot(spec.name)
         stage, model = robot_stage(spec, settings)
         return cls(spec, model, stage.GetRootLayer().ExportToString())
-
-
-@dataclass(frozen=True, eq=False)
-class RobotState:
-    """State of a robot, by its model's J joints [SI].
-
-    Attributes:
-        positions: (J,).
-        velocities: (J,).
-        targets: (J,) where the drives are to go.
-        set_points: (J,) where the drives are told to be now.
-    """
-
-    positions: Array
-    velocities: Array
-    targets: Array
-    set_points: Array
 
 
 class Robot:
