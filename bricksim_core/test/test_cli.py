@@ -524,7 +524,7 @@ def test_interrupt_ends_quietly_and_leaves_no_process(workers):
 
 
 def test_interrupted_drop_leaves_no_folder(tmp_path):
-    line, settings = command("drop", GUITAR, "--seconds", "500", "--out", tmp_path / "a" / "out")
+    line, settings = command("drop", GUITAR, "--seconds", "120", "--out", tmp_path / "a" / "out")
     with subprocess.Popen(line, **settings) as child:
         assert child.stderr is not None
         while not list(tmp_path.glob("a/out/.bricksim-*")):

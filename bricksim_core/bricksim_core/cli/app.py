@@ -115,9 +115,8 @@ def _guarded(words: list[str], debug: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
     except Exception as error:
-        hint = (
-            "" if debug else f" (this is a fault of ours; details: bricksim --debug {words[0]} ...)"
-        )
+        again = " ".join(["bricksim --debug", *words[:1]])
+        hint = "" if debug else f" (this is a fault of ours; details: {again} ...)"
         return _fail(f"internal error: {type(error).__name__}: {error}{hint}", debug)
     if result == INTERRUPTED:
         print("bricksim: interrupted", file=sys.stderr)

@@ -19,7 +19,7 @@ from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import Array
 from bricksim_core.topology import Structure
 
-MAX_SECONDS = 600.0
+MAX_SECONDS = 120.0
 """Longest simulated time of an experiment [s]."""
 
 Progress = Callable[[float], None]
