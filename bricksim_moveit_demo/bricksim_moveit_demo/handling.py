@@ -640,7 +640,7 @@ class _Record:
         self._handler = handler
         self._begin = handler._world.time
         self._planning = handler.motion.planning_time
-        self._failures: list[Outcome] = []
+        self._failures: list[TaskError] = []
         self._outcome = Outcome.SUCCEEDED
         self._message = ""
         handler._greatest, handler._attempt = 0.0, 1
@@ -651,7 +651,7 @@ class _Record:
         self._outcome, self._message = error.outcome, str(error)
         if error.outcome in _HOPELESS:
             raise error
-        self._failures.append(error.outcome)
+        self._failures.append(error)
 
     def gave_up(self, error: TaskError) -> None:
         """No further try is possible."""
@@ -680,7 +680,8 @@ class _Record:
             handler.motion.planning_time - self._planning,
             handler._greatest,
             connection_ids,
-            tuple(self._failures),
+            tuple(error.outcome for error in self._failures),
+            tuple(str(error) for error in self._failures),
         )
 
 

@@ -62,6 +62,7 @@ class Report:
         press_force: Greatest force along the insertion axis [N].
         connection_ids: Connections that it made, or broke when removed.
         failures: Causes of the failed tries, in order.
+        failure_messages: The same in words.
     """
 
     part_id: int
@@ -74,6 +75,7 @@ class Report:
     press_force: float
     connection_ids: tuple[int, ...]
     failures: tuple[Outcome, ...] = ()
+    failure_messages: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:
