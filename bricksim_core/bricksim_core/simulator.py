@@ -16,7 +16,7 @@ breakage detector proposes breaks; the topology applies both; the engine is told
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy as np
 from bricksim_core.assembly.monitor import AssemblyMonitor
 from bricksim_core.assembly.snapping import apply_candidates, plan_snap, require_room
 from bricksim_core.assembly.types import AssemblyThresholds, Candidate
-from bricksim_core.engines.boxes import brick_boxes, penetrating
+from bricksim_core.engines.boxes import brick_boxes, concatenate, penetrating
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import NO_PART, BodySpec, Engine, StepReport
 from bricksim_core.errors import BrickSimError, CollisionError, PoseError, TopologyError
@@ -107,7 +107,8 @@ class SimulatorSnapshot:
     step: int
     time_offset: float
     last: StepReport | None
-    topology_changed: bool = field(default=False)
+    topology_changed: bool
+    peaks: dict[int, float]
 
 
 class Simulator:
@@ -152,6 +153,7 @@ class Simulator:
         self._time_offset = 0.0
         self._last: StepReport | None = None
         self._topology_changed = False
+        self._peaks: dict[int, float] = {}
         self._baseline: SimulatorSnapshot | None = None
 
     # -- reading ----------------------------------------------------------------------------
@@ -421,6 +423,7 @@ class Simulator:
             table.ids, scene.part_poses(), table.sizes, scene.seated
         )
         t2 = perf_counter()
+        self._track_overloads()
         self._break(findings)
         candidates = self._assemble(candidates)
         if scene.release_seats() or scene.changed:
@@ -460,6 +463,7 @@ class Simulator:
             time_offset=self._time_offset,
             last=self._last,
             topology_changed=self._topology_changed,
+            peaks=dict(self._peaks),
         )
 
     def restore(self, snapshot: SimulatorSnapshot) -> None:
@@ -477,6 +481,7 @@ class Simulator:
         self._time_offset = snapshot.time_offset
         self._last = snapshot.last
         self._topology_changed = snapshot.topology_changed
+        self._peaks = dict(snapshot.peaks)
 
     def set_baseline(self) -> None:
         """Makes the present state the one that `reset` returns to (else: before the first step)."""
@@ -524,9 +529,20 @@ class Simulator:
                     EventKind.BROKEN,
                     Cause.OVERLOAD,
                     [connection],
-                    utilization=float(finding.utilization[row]),
+                    utilization=self._peaks.pop(connection.id, float(finding.utilization[row])),
                     force=float(finding.solution.connection_wrench[row, 2]),
                 )
+
+    def _track_overloads(self) -> None:
+        """Keeps the highest utilization of connections since they were overloaded first: one that
+        slides out breaks only when the load may be over."""
+        ids, utilization = self._watch.utilization()
+        over = utilization > self._config.breakage.utilization
+        for connection, value in zip(ids[over].tolist(), utilization[over].tolist(), strict=True):
+            self._peaks[connection] = max(value, self._peaks.get(connection, value))
+        if self._peaks:
+            alive = self.graph.connections
+            self._peaks = {c: u for c, u in self._peaks.items() if c in alive}
 
     def _assemble(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         if not any(c.accepted for c in candidates):
@@ -630,15 +646,15 @@ class Simulator:
                     f"part {int(body.layout.part_ids[0])} with its component of"
                     f" {len(body.layout.part_ids)} parts would be inside of {self._obstacle(body)}"
                 )
-        boxes = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
-        for i, first in enumerate(boxes):
-            for second in boxes[i + 1 :]:
-                a, b, depth = penetrating(first, second, self._config.overlap_tolerance)
-                if len(a):
-                    raise CollisionError(
-                        f"parts {first.part_ids[a[0]]} and {second.part_ids[b[0]]} of the structure"
-                        f" are {depth[0] * 1e3:.3g} mm inside of each other"
-                    )
+        each = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
+        boxes = concatenate(each)
+        group = np.repeat(np.arange(len(each)), [len(b.part_ids) for b in each])
+        a, b, depth = penetrating(boxes, boxes, self._config.overlap_tolerance, group)
+        if len(a):
+            raise CollisionError(
+                f"parts {boxes.part_ids[a[0]]} and {boxes.part_ids[b[0]]} of the structure are"
+                f" {depth[0] * 1e3:.3g} mm inside of each other"
+            )
 
     def _obstacle(self, body: BodySpec, component: int | None = None) -> str:
         """Names what a body at its pose is inside of."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.dynamics import in_world, kinetic_energy, mass_properties, momentum
@@ -56,7 +57,7 @@ def body(
     component: int,
     layout: ComponentLayout,
     world_T_component: Array,
-    twist: Sequence[float] = (0.0,) * 6,
+    twist: ArrayLike = (0.0,) * 6,
     fixed: bool = False,
 ) -> BodySpec:
     """A component for an engine, white."""
@@ -70,9 +71,14 @@ def body(
     )
 
 
-def at(x: float, y: float, z: float, rotvec: Sequence[float] = (0.0, 0.0, 0.0)) -> Array:
+def at(x: float, y: float, z: float, rotvec: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
     """A pose from a position [m] and a rotation vector [rad]."""
     return transform((x, y, z), Rotation.from_rotvec(rotvec).as_quat())
+
+
+def random_pose(rng: np.random.Generator, low: ArrayLike, high: ArrayLike) -> Array:
+    """Any orientation at a place between two corners [m]."""
+    return transform(rng.uniform(low, high), Rotation.random(rng=rng).as_quat())
 
 
 def single(shape: BrickShape, *, fixed: bool = False) -> Structure:
@@ -309,7 +315,7 @@ def placed(
     hole: BrickShape,
     offset: tuple[int, int],
     yaw: int,
-    error: Sequence[float] = (0.0, 0.0, 0.0),
+    error: ArrayLike = (0.0, 0.0, 0.0),
     yaw_error: float = 0.0,
     tilt: float = 0.0,
 ) -> tuple[Array, Array]:
@@ -340,16 +346,18 @@ def placed(
     world = world.copy()
     world[2, 3] += STUD_HEIGHT
     turn = at(0, 0, 0, (0, 0, yaw_error)) @ at(0, 0, 0, (0, tilt, 0))
-    shift, back = at(*centre), at(*(-centre))
-    moved = at(*error) @ shift @ turn @ back @ world
-    return moved, centre + np.asarray(error)
+    shift, back = at(*centre.tolist()), at(*(-centre).tolist())
+    error = np.asarray(error, dtype=float)
+    moved = at(*error.tolist()) @ shift @ turn @ back @ world
+    return moved, centre + error
 
 
-def push_at(simulator: Simulator, part_id: int, point: Array, force: Sequence[float]) -> None:
+def push_at(simulator: Simulator, part_id: int, point: Array, force: ArrayLike) -> None:
     """Applies a force at a point of the world during the next frame."""
     com = simulator.part_pose(part_id) @ np.append(simulator.graph.part(part_id).shape.com, 1)
-    torque = np.cross(point - com[:3], force)
-    simulator.apply_wrench(part_id, np.concatenate([force, torque]))
+    push = np.asarray(force, dtype=float)
+    torque = np.cross(point - com[:3], push)
+    simulator.apply_wrench(part_id, np.concatenate([push, torque]))
 
 
 def press(

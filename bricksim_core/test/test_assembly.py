@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from engine_suite import at, placed
+from engine_suite import placed, random_pose
 
 from bricksim_core.assembly import AssemblyMonitor, AssemblyThresholds, Candidate
 from bricksim_core.assembly.alignment import align
@@ -44,7 +45,7 @@ def test_alignment_of_exact_connections(yaw: int) -> None:
                 graph.connect(below, above, (x, y), yaw)
             except BrickSimError:
                 continue
-            world = at(*rng.normal(size=3), rng.normal(size=3))
+            world = random_pose(rng, [-1, -1, -1], [1, 1, 1])
             pose, _ = placed(STUD, HOLE, (x, y), yaw)
             found = align_one(STUD, HOLE, world @ pose, world)
             assert tuple(found.offset[0]) == (x, y)
@@ -120,7 +121,7 @@ def report(
 
 def nothing() -> StepReport:
     full = report(0.0)
-    empty = {
+    empty: dict[str, Any] = {
         name: value[:0] if isinstance(value, np.ndarray) else value
         for name, value in vars(full.contacts).items()
     }
@@ -273,7 +274,7 @@ def test_hardest_pressed_comes_first() -> None:
     monitor = AssemblyMonitor(AssemblyThresholds(), DT)
     forces = [1.5, 4.0, 2.5]
     one = report(1.0)
-    tripled = {
+    tripled: dict[str, Any] = {
         name: np.repeat(value, 3, axis=0) if isinstance(value, np.ndarray) else value
         for name, value in vars(one.contacts).items()
     }
@@ -299,7 +300,7 @@ def test_hardest_pressed_comes_first() -> None:
 )
 def test_thresholds_are_checked(values: dict[str, float]) -> None:
     with pytest.raises(BrickSimError, match=next(iter(values))):
-        AssemblyThresholds(**values)
+        AssemblyThresholds(**values)  # type: ignore[arg-type]
 
 
 def test_resting_height_is_on_top_of_the_studs() -> None:

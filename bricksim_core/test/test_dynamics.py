@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine_suite import at, brick_layout, tower
+from engine_suite import at, brick_layout, random_pose, tower
 
 from bricksim_core.dynamics import (
     MassProperties,
@@ -22,7 +22,7 @@ from bricksim_core.parts import BRICK_HEIGHT, BrickShape
 
 def random_body(rng: np.random.Generator) -> MassProperties:
     shape = BrickShape(int(rng.integers(1, 7)), int(rng.integers(1, 3)), int(rng.integers(1, 4)))
-    pose = at(*rng.normal(size=3), rng.normal(size=3))
+    pose = random_pose(rng, [-1, -1, -1], [1, 1, 1])
     return in_world(mass_properties(brick_layout(shape)), pose)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import engine_suite as suite
 import numpy as np
 import pytest
-from engine_suite import at, placed, press, push_at, single, tower
+from engine_suite import at, placed, press, push_at, random_pose, single, tower
 from test_engine_mujoco import make
 
 import bricksim_core.simulator
@@ -373,7 +373,8 @@ def test_random_edits_keep_all_invariants() -> None:
     for i in range(2):
         simulator.spawn(tower(6), at(0.1, 0.08 * i, 0.0))
     events, given = [], set(simulator.graph.part_ids)
-    counts = dict.fromkeys(("spawn", "join", "cut", "remove", "teleport", "hold"), 0)
+    actions = ("spawn", "join", "cut", "remove", "teleport", "hold")
+    counts: dict[str, int] = dict.fromkeys(actions, 0)
 
     def pick() -> int:
         return int(rng.choice(simulator.graph.part_ids))
@@ -381,7 +382,7 @@ def test_random_edits_keep_all_invariants() -> None:
     def edit(action: str) -> None:
         count = len(simulator.graph)
         if action == "spawn" and count < 25:
-            pose = at(*rng.uniform(-0.1, 0.1, 2), rng.uniform(0.02, 0.25), rng.normal(size=3))
+            pose = random_pose(rng, [-0.1, -0.1, 0.02], [0.1, 0.1, 0.25])
             new = simulator.spawn(single(shapes[rng.integers(4)]), pose)
             assert given.isdisjoint(new.values())
             given.update(new.values())
@@ -393,7 +394,7 @@ def test_random_edits_keep_all_invariants() -> None:
         elif action == "remove" and count > 16:
             simulator.remove([pick()])
         elif action == "teleport":
-            pose = at(*rng.uniform(-0.1, 0.1, 2), rng.uniform(0.02, 0.25), rng.normal(size=3))
+            pose = random_pose(rng, [-0.1, -0.1, 0.02], [0.1, 0.1, 0.25])
             simulator.teleport(pick(), pose, rng.normal(size=6) * 0.3)
         elif action == "hold":
             simulator.hold_fixed(pick(), bool(rng.random() < 0.3))

@@ -96,7 +96,7 @@ def align(
         yaw=yaw,
         height_error=height - stud_size[:, 2] * PLATE_HEIGHT - STUD_HEIGHT,
         tilt=np.arctan2(np.hypot(rotation[:, 0, 2], rotation[:, 1, 2]), rotation[:, 2, 2]),
-        yaw_error=angle - turns * _QUARTER,
+        yaw_error=np.asarray(angle - turns * _QUARTER, dtype=np.float64),
         position_error=np.linalg.norm(least - nearest, axis=1) * STUD_PITCH,
         overlap=overlap,
     )

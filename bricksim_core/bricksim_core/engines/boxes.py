@@ -19,6 +19,9 @@ from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.boxes import separations
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
+_ROWS = 256
+"""Boxes compared with all others at once: bounds the memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
@@ -125,9 +128,15 @@ def brick_boxes(layout: ComponentLayout) -> Boxes:
 
 
 def penetrating(
-    a: Boxes, b: Boxes, tolerance: float
+    a: Boxes, b: Boxes, tolerance: float, skip: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     """Pairs of boxes that penetrate each other by more than a tolerance.
+
+    Args:
+        a: Boxes.
+        b: Boxes to compare with.
+        tolerance: Depth that is let pass [m].
+        skip: If ``a`` and ``b`` are the same boxes, (B,) groups; pairs of one group do not count.
 
     Returns:
         (P,) indices into ``a``, (P,) indices into ``b``, (P,) depths [m].
@@ -140,8 +149,16 @@ def penetrating(
         np.all((low_b < high_a.max(axis=0, initial=-np.inf)), axis=1)
         & np.all((high_b > low_a.min(axis=0, initial=np.inf)), axis=1)
     )
-    bounds = (low_a[:, None] < high_b[near]) & (low_b[near] < high_a[:, None])
-    first, second = np.nonzero(np.all(bounds, axis=2))
+    low_b, high_b = low_b[near], high_b[near]
+    pairs = []
+    for start in range(0, len(low_a), _ROWS):
+        rows = slice(start, start + _ROWS)
+        touch = (low_a[rows, None] < high_b) & (low_b < high_a[rows, None])
+        pairs.append(np.argwhere(np.all(touch, axis=2)) + np.array([start, 0]))
+    first, second = np.concatenate([np.zeros((0, 2), dtype=np.intp), *pairs]).T
+    if skip is not None:
+        other = skip[first] != skip[near[second]]
+        first, second = first[other], second[other]
     second = near[second]
     depth = depths(a, first, b, second)
     deep = depth > tolerance

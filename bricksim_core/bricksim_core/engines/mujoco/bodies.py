@@ -16,7 +16,7 @@ import numpy as np
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes
 from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
-from bricksim_core.spatial import Array, inverse, quaternion_of
+from bricksim_core.spatial import Array, inverse
 
 GEOM_SHAPES = ("body", "studs")
 """Suffixes of geom names by contact shape id: geom ``brick_<id>_<suffix>``."""
@@ -75,7 +75,7 @@ def add_body(world: mujoco.MjsBody, body: Body) -> None:
     """Adds a component to a specification: free, or part of the world if it is fixed."""
     spec = body.spec
     pose = spec.world_T_component @ body.component_T_body
-    element = world.add_body(name=body.name, pos=pose[:3, 3], quat=wxyz(pose))
+    element = world.add_body(name=body.name, pos=pose[:3, 3], quat=wxyz(pose[:3, :3]))
     if not spec.fixed:
         element.add_freejoint()
         element.explicitinertial = True
@@ -84,9 +84,6 @@ def add_body(world: mujoco.MjsBody, body: Body) -> None:
         element.ipos = np.zeros(3)
         element.iquat = np.array([1.0, 0.0, 0.0, 0.0])
     boxes = body.boxes.moved(body.body_T_component)
-    poses = np.tile(np.eye(4), (len(boxes.centres), 1, 1))
-    poses[:, :3, :3] = boxes.axes
-    quaternions = wxyz(poses)
     colors: Mapping[int, tuple[float, ...]] = {
         int(part): (*(c / 255.0 for c in color), 1.0)
         for part, color in zip(spec.layout.part_ids, spec.colors, strict=True)
@@ -97,16 +94,18 @@ def add_body(world: mujoco.MjsBody, body: Body) -> None:
             name=geom_name(part, shape),
             type=mujoco.mjtGeom.mjGEOM_BOX,
             pos=boxes.centres[i],
-            quat=quaternions[i],
+            quat=wxyz(boxes.axes[i]),
             size=boxes.halves[i],
             rgba=colors[part],
             group=1 if shape == STUD_SHAPE else 0,
         )
 
 
-def wxyz(pose: Array) -> Array:
-    """(..., 4) quaternions in MuJoCo's order of (..., 4, 4) transforms."""
-    return np.roll(quaternion_of(pose), 1, axis=-1)
+def wxyz(rotation: Array) -> Array:
+    """(4,) unit quaternion in MuJoCo's order of a (3, 3) rotation."""
+    quaternion = np.zeros(4)
+    mujoco.mju_mat2Quat(quaternion, rotation.ravel())
+    return quaternion / np.linalg.norm(quaternion)
 
 
 def rotations(quaternions: Array) -> Array:

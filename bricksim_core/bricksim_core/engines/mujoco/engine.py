@@ -360,7 +360,7 @@ class MujocoEngine:
         row = index.free_row[component]
         pose = spec.world_T_component @ body.component_T_body
         data.qpos[index.qpos[row, :3]] = pose[:3, 3]
-        data.qpos[index.qpos[row, 3:]] = wxyz(pose)
+        data.qpos[index.qpos[row, 3:]] = wxyz(pose[:3, :3])
         data.qvel[index.dof[row, :3]] = spec.twist[:3]
         data.qvel[index.dof[row, 3:]] = spec.twist[3:] @ pose[:3, :3]
 

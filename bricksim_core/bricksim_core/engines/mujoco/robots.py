@@ -16,6 +16,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.engines.mujoco.bodies import wxyz
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.mujoco.drives import DriveConstants, drive_constants
 from bricksim_core.engines.protocol import RobotSpec
@@ -186,19 +187,13 @@ def attach_robot(
     base = spec.world_T_base
     frame = scene.worldbody.add_frame()
     frame.pos = base[:3, 3]
-    frame.quat = _quaternion(base)
+    frame.quat = wxyz(base[:3, :3])
     scene.attach(child, prefix=f"{spec.name}/", frame=frame)
 
 
 def _moves(body: mujoco.MjsBody) -> bool:
     """Whether a body hangs on a joint."""
     return bool(body.name) and body.name != "world" and (bool(body.joints) or _moves(body.parent))
-
-
-def _quaternion(pose: NDArray[np.float64]) -> NDArray[np.float64]:
-    quaternion = np.zeros(4)
-    mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(pose[:3, :3]).ravel())
-    return quaternion
 
 
 def index_robot(model: mujoco.MjModel, robot: Robot) -> RobotIndex:
