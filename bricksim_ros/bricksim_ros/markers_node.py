@@ -16,7 +16,7 @@ from bricksim_msgs import msg
 from bricksim_ros import parameters
 from bricksim_ros.marker_builder import MarkerBuilder, MarkerOptions
 from bricksim_ros.publishing import EVENTS, LATCHED, STREAM
-from bricksim_ros.running import run_node, spin
+from bricksim_ros.running import run_node, spin, wall_timer
 
 
 class MarkersNode(Node):
@@ -40,7 +40,7 @@ class MarkersNode(Node):
             msg.ConnectionEvent, "bricksim/connection_events", self._event, EVENTS
         )
         rate = parameters.value(self, "rate")
-        self.create_timer(1.0 / rate, self._send)
+        wall_timer(self, 1.0 / rate, self._send)
         self.add_post_set_parameters_callback(self._changed)
 
     def _declare(self) -> None:

@@ -32,7 +32,7 @@ from bricksim_msgs import msg, srv
 from bricksim_ros import parameters
 from bricksim_ros.episode_writer import Channel, EpisodeWriter
 from bricksim_ros.message_definitions import full_definition
-from bricksim_ros.running import run_node, spin
+from bricksim_ros.running import run_node, spin, wall_timer
 
 CLOCK = "/clock"
 TOPOLOGY = "bricksim/topology"
@@ -53,6 +53,10 @@ TOPICS: dict[str, type] = {
 }
 """What an episode consists of; names without a slash move with the node's namespace."""
 
+_SAME_TIME = 500_000_000
+"""Steps back of the clock below this [ns] are no reset."""
+_STALE_TIME = 2.0
+"""Wall time [s] after a reset of time in which messages from before it may still come."""
 _INFINITE = {"sec": 9223372036, "nsec": 854775807}
 _STAMP_OFFSET = {String: None, TFMessage: 8}
 """Where the first stamp lies in the CDR of a type; 4 (right after the header) if not listed."""
@@ -69,6 +73,8 @@ class RecorderNode(Node):
         self._writer: EpisodeWriter | None = None
         self._wanted: tuple[Path, str, dict[str, str]] | None = None
         self._now: int | None = None
+        self._start = 0
+        self._stale_until = 0.0
         self._latched: dict[str, bytes] = {}
         self._dropped = 0
         self._episode = 0
@@ -78,7 +84,7 @@ class RecorderNode(Node):
         self.create_service(srv.StartRecording, "bricksim/start_recording", self._start_service)
         self.create_service(srv.StopRecording, "bricksim/stop_recording", self._stop_service)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.create_timer(1.0, self._report)
+        wall_timer(self, 1.0, self._report)
         self._simulator = AsyncParameterClient(self, parameters.value(self, "simulator"))
         self._thread = threading.Thread(target=self._write_loop, name="bag writer", daemon=True)
         self._thread.start()
@@ -86,7 +92,7 @@ class RecorderNode(Node):
             self._begin("", "", {})
         if parameters.value(self, "play_when_ready"):
             self._play = self.create_client(SetSimulationState, "set_simulation_state")
-            self._play_timer = self.create_timer(0.1, self._play_if_ready)
+            self._play_timer = wall_timer(self, 0.1, self._play_if_ready)
 
     def _declare(self) -> None:
         def describe(text: str) -> ParameterDescriptor:
@@ -127,26 +133,47 @@ class RecorderNode(Node):
         self.create_subscription(kind, topic, take, qos, raw=True)
 
     def _take(self, topic: str, data: bytes, offset: int | None) -> None:
-        if topic in LATCHED_TOPICS:
-            self._latched[topic] = data
         stamp = _stamp(data, offset)
         if topic == CLOCK:
             assert stamp is not None
             self._tick(stamp, data)
             return
-        if self._writer is not None and self._now is not None:
-            time_ns = stamp or self._now
-            self._put(topic, data, time_ns)
+        if topic in LATCHED_TOPICS:
+            self._latched[topic] = data
+        time_ns = stamp or self._now
+        if self._writer is None or self._now is None or time_ns is None:
+            return
+        if topic == TOPOLOGY and time_ns < self._now - _SAME_TIME:
+            return  # from after a reset of time, whose clock has not been read yet
+        if time_ns > self._now + _SAME_TIME and time.monotonic() < self._stale_until:
+            return  # from before it
+        self._put(topic, data, max(time_ns, self._start))
 
     def _tick(self, now: int, data: bytes) -> None:
-        back = self._now is not None and now < self._now
-        self._now = now
-        if back and self._writer is not None:
-            self._next_episode()
-        if self._wanted is not None:
+        before, self._now = self._now, now
+        if before is not None and now < before - _SAME_TIME and self._writer is not None:
+            self._begin_anew(before)
+        if self._wanted is None:
+            if self._writer is not None:
+                self._put(CLOCK, data, max(now, self._start))
+        elif self._episode == 0 or TOPOLOGY in self._latched:
             self._open(now, data)
-        elif self._writer is not None:
-            self._put(CLOCK, data, now)
+
+    def _begin_anew(self, before: int) -> None:
+        """Simulation time went back: the episode is over, the next one gets its own bag.
+
+        That bag waits for the topology as it is after the reset.
+        """
+        assert self._writer is not None
+        folder = self._writer.folder
+        self._end()
+        known = _stamp(self._latched.get(TOPOLOGY, b""), 4)
+        if known is not None and known > before - _SAME_TIME:
+            del self._latched[TOPOLOGY]
+        self._stale_until = time.monotonic() + _STALE_TIME
+        self._episode += 1
+        name = folder.name if self._episode == 1 else folder.name.rpartition("_")[0]
+        self._wanted = (folder.with_name(f"{name}_{self._episode}"), name, {})
 
     def _put(self, topic: str, data: bytes, time_ns: int) -> None:
         try:
@@ -172,12 +199,14 @@ class RecorderNode(Node):
             raise BrickSimError(f"{folder} is no name for a bag")
         self._wanted = (folder, name or folder.name, metadata)
         self._dropped = 0
+        self._episode = 0
         return folder
 
     def _open(self, now: int, clock: bytes) -> None:
         assert self._wanted is not None
         folder, name, metadata = self._wanted
         self._wanted = None
+        self._start = now
         entries = {"episode": name, "bricksim_version": _version(), **metadata}
         try:
             writer = EpisodeWriter(
@@ -204,14 +233,6 @@ class RecorderNode(Node):
             self._play_timer.cancel()
             state = SimulationState(state=SimulationState.STATE_PLAYING)
             self._play.call_async(SetSimulationState.Request(state=state))
-
-    def _next_episode(self) -> None:
-        """Simulation time went back: the episode is over, the next one gets its own bag."""
-        assert self._writer is not None
-        folder = self._writer.folder
-        self._end()
-        self._episode += 1
-        self._wanted = (folder.with_name(f"{folder.name}_{self._episode}"), folder.name, {})
 
     def _end(self) -> EpisodeWriter | None:
         writer, self._writer = self._writer, None

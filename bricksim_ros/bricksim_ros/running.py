@@ -7,9 +7,11 @@ import signal
 from collections.abc import Callable
 
 import rclpy
+from rclpy.clock import Clock, ClockType
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.timer import Timer
 
 
 def run_node[N: Node](
@@ -30,6 +32,8 @@ def run_node[N: Node](
     Returns:
         The exit code, 0 after an interrupt.
     """
+    # An interrupt ends the context; raised as an exception it could strike inside a conversion.
+    signal.signal(signal.SIGINT, lambda *_: None)
     rclpy.init(args=args)
     executor = SingleThreadedExecutor()
     node: N | None = None
@@ -38,15 +42,13 @@ def run_node[N: Node](
         node = make()
         executor.add_node(node)
         code = work(node, executor)
-    except (KeyboardInterrupt, ExternalShutdownException):
+    except ExternalShutdownException:
         pass
     except rclpy_implementation.RCLError:
-        # SIGTERM ends the context in the middle of whatever was going on.
+        # A signal ends the context in the middle of whatever was going on.
         if rclpy.ok():
             raise
     finally:
-        # Ctrl-C reaches a launched process twice: from the terminal and from launch.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if node is not None:
             if close is not None:
                 close(node)
@@ -54,6 +56,17 @@ def run_node[N: Node](
             node.destroy_node()
         rclpy.try_shutdown()
     return code
+
+
+def wall_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
+    """A timer that also goes while simulation time stands still.
+
+    Args:
+        node: Node that owns it.
+        period: Wall time [s].
+        callback: What to call.
+    """
+    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 def spin(_node: Node, executor: SingleThreadedExecutor) -> int:

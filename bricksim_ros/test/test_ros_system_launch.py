@@ -91,7 +91,7 @@ def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tm
         ros.wait_for(lambda: topologies, "the topology")
         _wait_for_recorder(ros)
         ros.call(StepSimulation, "step_simulation", steps=60)
-        ros.spin_for(1.0)
+        ros.spin_for(3.0)
         bag = tmp_path / "bag"
         started = ros.call(
             srv.StartRecording,
@@ -116,7 +116,7 @@ def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tm
         )
         assert spawned.success, spawned.message
         ros.call(StepSimulation, "step_simulation", steps=30)
-        ros.spin_for(0.5)
+        ros.spin_for(3.0)
         stopped = ros.call(srv.StopRecording, "bricksim/stop_recording")
         assert stopped.success, stopped.message
         assert stopped.dropped == 0
@@ -169,11 +169,13 @@ def test_a_reset_of_time_begins_a_new_bag(recorded_scene, tmp_path) -> None:
         bag = tmp_path / "bag"
         _wait_for_recorder(ros)
         ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
-        ros.call(StepSimulation, "step_simulation", steps=20)
+        ros.call(StepSimulation, "step_simulation", steps=60)
+        ros.spin_for(1.0)
         ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_ALL)
         ros.call(StepSimulation, "step_simulation", steps=10)
-        ros.spin_for(0.5)
-        assert ros.call(srv.StopRecording, "bricksim/stop_recording").success
+        ros.spin_for(3.0)
+        stopped = ros.call(srv.StopRecording, "bricksim/stop_recording")
+        assert stopped.success, stopped.message
     first, second = read_episode(bag), read_episode(tmp_path / "bag_1")
     assert verify(first) == verify(second) == []
     assert second.start < first.end
