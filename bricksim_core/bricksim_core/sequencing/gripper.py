@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from operator import itemgetter
 
 import numpy as np
 
@@ -143,15 +144,22 @@ def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Gra
         obstacles: (M, 6) boxes x0, y0, z0, x1, y1, z1 [m], studs included.
     """
     found: list[tuple[tuple[float, ...], Grasp]] = []
+    reachable = obstacles[:, 5] > held.high[2] - max(gripper.depths) - gripper.clearance
+    obstacles = obstacles[reachable]
     for closing in (0, 1) if held.closing is None else (held.closing,):
-        for opening, depth in _grips(gripper, held, closing):
-            stretches = _free_offsets(gripper, held, closing, opening, depth, obstacles)
-            for offset in stretches:
+        grips = list(_grips(gripper, held, closing))
+        # The last grip needs the least room: where it has none, no other has.
+        if not grips or not _free_offsets(gripper, held, closing, *grips[-1], obstacles):
+            continue
+        for opening, depth in grips:
+            offsets = _free_offsets(gripper, held, closing, opening, depth, obstacles)
+            for offset in offsets:
                 grasp = _grasp(held, closing, offset, opening, depth)
-                found.append(((-opening, abs(offset), grasp.width, -depth), grasp))
-            if stretches:
+                cost = (-opening, abs(offset), grasp.width, -depth)
+                found.append((cost, grasp))
+            if offsets:
                 break
-    return [grasp for _, grasp in sorted(found, key=lambda item: item[0])]
+    return [grasp for _, grasp in sorted(found, key=itemgetter(0))]
 
 
 def blockers(gripper: GripperModel, held: Held, obstacles: Array) -> list[tuple[int, list[int]]]:

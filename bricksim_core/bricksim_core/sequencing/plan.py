@@ -90,7 +90,7 @@ class AssemblyPlan:
 
     def table(self) -> str:
         """The plan as text, a line per step, sub-assemblies indented."""
-        rows = [("step", "part", "on", "grasp", "press", "holds", "notes")]
+        rows = [("step", "part", "on", "grasp", "press", "after", "notes")]
         rows += [row for i, step in enumerate(self.steps, 1) for row in self._rows(str(i), step)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [

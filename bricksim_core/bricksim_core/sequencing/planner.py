@@ -40,8 +40,8 @@ def plan_assembly(
         press_force: Force of each press [N], at the engaged studs.
         arms: 1, or 2 to allow a second arm to hold a part during a press, or a sub-assembly. A
             second arm is used only where one does not do.
-        base: Ids of the parts that are there from the start; None takes the fixed parts and a base
-            plate under everything.
+        base: Ids of the parts that are there from the start (a base plate, what was built before);
+            None takes the fixed parts and a base plate under everything.
 
     Raises:
         SequenceError: There is no such order, or none was found with the checks allowed; names the
@@ -53,18 +53,27 @@ def plan_assembly(
         raise SequenceError(f"arms is {arms!r}, expected 1 or 2")
     if not (math.isfinite(press_force) and press_force >= 0.0):
         raise SequenceError(f"press_force is {press_force!r} N, expected a number >= 0")
+    if not len(structure.graph):
+        raise SequenceError(f"{structure.name}: holds no part")
     piece = workpiece(structure)
     plate = piece.grid.baseplate
-    if base is None:
-        base = structure.fixed | (frozenset() if plate is None else {plate})
-    base = frozenset(base)
+    fixed = structure.fixed | (frozenset() if plate is None else {plate})
+    base = fixed if base is None else frozenset(base)
     for part_id in base:
         structure.graph.part(part_id)
     ground = piece.grid.ground
-    if plate in base:
+    if plate is not None and plate in base:
         ground = piece.grid.boxes[plate][2]  # parts beside the plate stand as low as the plate
-    effort = Effort(_CHECKS + _CHECKS_PER_PART * len(piece.part_ids))
-    options = SearchOptions(gripper, check or analysis_check(), press_force, arms, effort)
-    steps = Search(piece, base, ground, options).run()
+    checks = _CHECKS + _CHECKS_PER_PART * len(piece.part_ids)
+    check = check or analysis_check()
+    for hands in range(1, arms + 1):
+        effort = Effort(checks if hands == arms else checks // 3)
+        options = SearchOptions(gripper, check, press_force, hands, effort)
+        try:
+            steps = Search(piece, base, fixed & base, ground, options).run()
+            break
+        except SequenceError as error:
+            if hands == arms or error.proven:
+                raise
     names = {p: part_name(structure, p) for p in piece.part_ids}
     return AssemblyPlan(structure.name, tuple(sorted(base)), steps, press_force, names)

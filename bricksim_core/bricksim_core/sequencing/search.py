@@ -41,8 +41,8 @@ _LARGEST_GROUP = 12
 """Parts of the largest sub-assembly that is tried."""
 _DEEPEST = 2
 """Levels of sub-assemblies."""
-_BEGINNINGS = 8
-"""How often the search begins at most."""
+_BEGINNINGS = (8, 2, 2)
+"""How often the search begins at most, by level."""
 _SHOWN = 3
 
 
@@ -117,6 +117,7 @@ class Search:
     Args:
         piece: The workpiece.
         base: Ids of the parts that are there from the start.
+        fixed: Ids of the parts that the world or a hand holds.
         ground: Height on which parts may be put down [plates], None if there is no ground.
         options: What to respect.
         level: How many sub-assemblies this one is in.
@@ -126,6 +127,7 @@ class Search:
         self,
         piece: Workpiece,
         base: frozenset[int],
+        fixed: frozenset[int],
         ground: int | None,
         options: SearchOptions,
         level: int = 0,
@@ -134,7 +136,7 @@ class Search:
         self._base = piece.mask(base)
         self._options = options
         self._level = level
-        self._statics = Statics(piece, options.check, options.press_force, base, options.effort)
+        self._statics = Statics(piece, options.check, options.press_force, fixed, options.effort)
         count = len(piece.part_ids)
         self._everything = (1 << count) - 1
         on_ground = [] if ground is None else np.flatnonzero(piece.boxes[:, 2] == ground)
@@ -156,13 +158,12 @@ class Search:
         finished = self._statics.stands(self._everything)
         if not finished.stable:
             raise SequenceError(
-                f"{piece.structure.name}: cannot be built: it does not stand when finished:"
-                f" {finished.reason}",
+                f"{_opening(piece)}it does not stand when finished: {finished.reason}",
                 proven=self._level == 0,
             )
         dead: set[int] = set()
         ends: list[_State] = []
-        while len(ends) < _BEGINNINGS and self._options.effort.left > 0:
+        while len(ends) < _BEGINNINGS[self._level] and self._options.effort.left > 0:
             steps, end = self._descend(finished, dead)
             if end is None:
                 return steps
@@ -174,10 +175,8 @@ class Search:
                 for i in (row, *rows_of(piece.over[row])):
                     self._priority[i] += 1
         if not ends:
-            raise SequenceError(
-                f"{piece.structure.name}: no order was found with the checks allowed",
-                proven=False,
-            )
+            message = f"{_opening(piece)}no order was found with the checks allowed"
+            raise SequenceError(message, proven=False)
         best = min(ends, key=lambda end: end.parts.bit_count())
         raise self._error(self._reasons(best), proven=False)
 
@@ -371,7 +370,8 @@ class Search:
                 continue
             inner = self._joined(group)
             if isinstance(inner, SequenceError):
-                reasons.append(f"they cannot be joined before: {inner}")
+                cause = str(inner).removeprefix(_opening(piece))
+                reasons.append(f"they cannot be joined before: {cause}")
                 break
             verdict = self._statics.holds_together(group, between, joints)
             if verdict.stable:
@@ -398,7 +398,8 @@ class Search:
         upright = workpiece(structure)
         ground = int(upright.boxes[:, 2].min())
         try:
-            return SubAssembly(Search(upright, frozenset(), ground, options, level).run())
+            search = Search(upright, frozenset(), frozenset(), ground, options, level)
+            return SubAssembly(search.run())
         except SequenceError as error:
             first = error
         if options.arms == 1:
@@ -406,8 +407,9 @@ class Search:
         for from_below, holder in itertools.product((False, True), piece.ids(group)):
             turned = workpiece(structure, from_below=from_below)
             try:
-                steps = Search(turned, frozenset({holder}), None, options, level).run()
-                return SubAssembly(steps, holder, from_below)
+                held = frozenset({holder})
+                search = Search(turned, held, held, None, options, level)
+                return SubAssembly(search.run(), holder, from_below)
             except SequenceError:
                 continue
         return first
@@ -432,8 +434,12 @@ class Search:
             texts.append(f"and {len(named) - _SHOWN} more")
         if not proven:
             texts.append("no order was found that avoids it")
-        message = f"{structure.name}: cannot be built: {'; '.join(texts)}"
+        message = _opening(self._piece) + "; ".join(texts)
         return SequenceError(message, reasons, proven=proven)
+
+
+def _opening(piece: Workpiece) -> str:
+    return f"{piece.structure.name}: cannot be built: "
 
 
 def _listed(part_ids: Iterable[int]) -> str:
