@@ -179,7 +179,8 @@ def attach_robot(
             name1=mimic.joint,
             name2=mimic.leader,
             solref=solref,
-            solimp=contact.solimp,
+            # As stiff as MuJoCo goes: the gears or the belt between the joints.
+            solimp=[0.999, 0.9999, 1e-4, 0.5, 2.0],
         )
         equality.data[:5] = [mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0]
     for first, second in combinations([b.name for b in child.bodies[1:] if b.geoms], 2):
