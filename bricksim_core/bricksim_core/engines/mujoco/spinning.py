@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, cross
 
 SLOW = 0.01
 """Turn in a step [rad] below which the explicit term is as good: its error is of this order."""
@@ -38,7 +38,7 @@ def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
         # A turn changes by a third of a radian at most, so that the iteration cannot leap.
         size = np.linalg.norm(step, axis=1, keepdims=True) * dt
         after = after - step * np.minimum(1.0, 0.3 / np.maximum(size, 1e-12))
-    return np.cross(angular, moment) + inertia * (after - angular) / dt
+    return cross(angular, moment) + inertia * (after - angular) / dt
 
 
 def _turned_moment(inertia: Array, angular: Array, dt: float) -> tuple[Array, Array]:
@@ -48,7 +48,7 @@ def _turned_moment(inertia: Array, angular: Array, dt: float) -> tuple[Array, Ar
     axis = angular * dt / np.maximum(angle, 1e-12)[:, None]
     sine, cosine = np.sin(angle)[:, None], np.cos(angle)[:, None]
     along = np.sum(axis * moment, axis=1)[:, None]
-    turned = moment * cosine + np.cross(axis, moment) * sine + axis * along * (1.0 - cosine)
+    turned = moment * cosine + cross(axis, moment) * sine + axis * along * (1.0 - cosine)
     rotation = _cross_matrix(axis) * sine[:, :, None]
     rotation += axis[:, :, None] * axis[:, None, :] * (1.0 - cosine)[:, :, None]
     rotation += np.eye(3) * cosine[:, :, None]
