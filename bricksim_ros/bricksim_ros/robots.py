@@ -14,6 +14,33 @@ from bricksim_core.engines import Engine, RobotSpec
 from bricksim_core.spatial import Array, inverse
 from bricksim_ros.scene import RobotEntry, SceneError
 
+_FULL_EFFORT_AT = 0.03
+"""Error of a position drive at which it gives all its effort [rad or m], unless a scene says
+otherwise: a stiff industrial servo."""
+_DAMPING_TIME = 0.05
+"""Damping over stiffness of such a drive [s]."""
+
+
+def default_drives(urdf: str) -> dict[str, tuple[float, float, float]]:
+    """Position drives of all joints that can move, from the effort limits of a URDF.
+
+    Args:
+        urdf: Text of the description.
+
+    Returns:
+        Stiffness, damping and greatest force by joint name, as `RobotSpec` takes them.
+    """
+    drives = {}
+    for joint in ElementTree.fromstring(urdf).findall("joint"):
+        limit = joint.find("limit")
+        if joint.get("type") not in ("revolute", "continuous", "prismatic") or limit is None:
+            continue
+        effort = float(limit.get("effort", "0"))
+        if effort > 0.0:
+            stiffness = effort / _FULL_EFFORT_AT
+            drives[joint.attrib["name"]] = (stiffness, stiffness * _DAMPING_TIME, effort)
+    return drives
+
 
 def robot_spec(entry: RobotEntry) -> RobotSpec:
     """A robot of a scene with its description expanded.
@@ -24,19 +51,28 @@ def robot_spec(entry: RobotEntry) -> RobotSpec:
     path = entry.description
     if not path.is_file():
         raise SceneError(f"robot {entry.name!r}: {path} is not a file")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
     if path.suffix == ".xacro":
         try:
-            text = xacro.process_file(str(path), mappings={"name": entry.name}).toxml()
+            text = xacro.process_file(str(path)).toxml()
         except Exception as error:
             raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
         with tempfile.NamedTemporaryFile("w", suffix=".urdf", delete=False) as file:
             file.write(text)
         path = Path(file.name)
+    try:
+        drives = default_drives(text)
+    except (ElementTree.ParseError, ValueError, KeyError) as error:
+        raise SceneError(f"robot {entry.name!r}: {entry.description}: {error}") from None
     return RobotSpec(
         name=entry.name,
         urdf=path,
         world_T_base=entry.world_T_base,
         joint_positions=dict(entry.joint_positions),
+        drives=drives | dict(entry.drives),
     )
 
 
@@ -55,8 +91,13 @@ class RobotFrames:
                 self._parent[child.attrib["link"]] = parent.attrib["link"]
 
     def transforms(self, engine: Engine) -> Iterator[tuple[str, str | None, Array]]:
-        """(link, parent link, parent_T_link) of every link; the root has no parent."""
+        """(link, parent link, parent_T_link) of every link; the root's parent is None, the world.
+
+        A root that is called ``world`` is the world itself and is left out.
+        """
         world_T_link = {link: engine.link_pose(self._robot, link) for link in self._parent}
         for link, parent in self._parent.items():
             pose = world_T_link[link]
+            if parent is None and link == "world":
+                continue
             yield link, parent, pose if parent is None else inverse(world_T_link[parent]) @ pose

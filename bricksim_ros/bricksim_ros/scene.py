@@ -15,7 +15,9 @@ robots:
     description: fr3.urdf.xacro
     position: [0.0, 0.0, 0.0]
     rpy_deg: [0, 0, 0]
-    joint_positions: {fr3_joint1: 0.0}
+    joint_positions: {fr3_joint1: 0.0}   # [rad or m]
+    drives: {fr3_joint1: [3000, 160, 87]} # stiffness, damping, greatest force (SI); default: from
+                                          # the description's effort limits
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class RobotEntry:
     description: Path
     world_T_base: Array
     joint_positions: Mapping[str, float] = field(default_factory=dict)
+    drives: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,15 +137,21 @@ def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
 
 def _robot(check: _Checker, entry: Any, index: int) -> RobotEntry:
     where = f"robots[{index}]"
-    check.keys(entry, where, {"name", "description", "position", "rpy_deg", "joint_positions"})
-    description = resolve_uri(check.text(entry, where, "description"), check.path.parent)
-    joints = entry.get("joint_positions") or {}
-    if not isinstance(joints, dict):
-        check.fail(f"{where}.joint_positions", joints, "a mapping of joint names to numbers")
-    positions = {str(k): check.number(v, f"{where}.joint_positions.{k}") for k, v in joints.items()}
-    return RobotEntry(
-        check.text(entry, where, "name"), description, check.pose(entry, where), positions
+    check.keys(
+        entry, where, {"name", "description", "position", "rpy_deg", "joint_positions", "drives"}
     )
+    description = resolve_uri(check.text(entry, where, "description"), check.path.parent)
+    joints = check.mapping(entry, where, "joint_positions")
+    positions = {k: check.number(v, f"{where}.joint_positions.{k}") for k, v in joints.items()}
+    drives = {}
+    for joint, values in check.mapping(entry, where, "drives").items():
+        place = f"{where}.drives.{joint}"
+        if not isinstance(values, list) or len(values) != 3:
+            check.fail(place, values, "stiffness, damping and greatest force")
+        stiffness, damping, force = (check.number(v, place) for v in values)
+        drives[joint] = (stiffness, damping, force)
+    name = check.text(entry, where, "name")
+    return RobotEntry(name, description, check.pose(entry, where), positions, drives)
 
 
 class _Checker:
@@ -172,6 +181,12 @@ class _Checker:
         if not isinstance(value, str) or not value:
             self.fail(f"{where}.{key}", value, "a text")
         return value
+
+    def mapping(self, entry: dict, where: str, key: str) -> dict[str, Any]:
+        value = entry.get(key) or {}
+        if not isinstance(value, dict):
+            self.fail(f"{where}.{key}", value, "a mapping of joint names")
+        return {str(k): v for k, v in value.items()}
 
     def number(self, value: Any, where: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -7,7 +7,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +32,7 @@ from bricksim_ros.bricksim_services import BricksimServices
 from bricksim_ros.publishing import LATCHED, Publishing
 from bricksim_ros.robots import robot_spec
 from bricksim_ros.running import run_node
-from bricksim_ros.scene import Scene, StructureEntry, read_scene
+from bricksim_ros.scene import Scene, StructureEntry, read_scene, resolve_uri
 from bricksim_ros.simulation_interfaces_server import SimulationInterfacesServer
 from bricksim_ros.world import RunState, World
 
@@ -203,11 +202,11 @@ class SimulatorNode(LifecycleNode):
 
     def _scene(self) -> Scene:
         path = self._value("scene")
-        scene = read_scene(Path(path)) if path else Scene()
+        scene = read_scene(resolve_uri(path)) if path else Scene()
         entries = list(scene.structures)
         edge = 0.0
         for text in filter(None, self._value("structures")):
-            file = Path(text)
+            file = resolve_uri(text)
             low, high = extent(read_structure(file), np.eye(4))
             place = (edge - low[0], -0.5 * (low + high)[1], -low[2])
             entries.append(StructureEntry(file, "", transform(place)))

@@ -51,6 +51,7 @@ robots:
         ("structures: [{file: a, baseplate: 3}]", "structures[0].baseplate", "3"),
         ("structures: [{file: a}, {file: b/a}]", "name", "'a'"),
         ("robots: [{name: r, description: d, joint_positions: [1]}]", "joint_positions", "[1]"),
+        ("robots: [{name: r, description: d, drives: {j: [1, 2]}}]", "drives.j", "[1, 2]"),
         ("extra: 1", "scene.extra", "1"),
         ("[1, 2]", "scene", "[1, 2]"),
     ],

@@ -23,6 +23,7 @@ from rclpy.qos import QoSProfile
 from ros_client import RosClient, ros_client
 from rosbags.highlevel import AnyReader
 from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import Result, SimulationState
 from simulation_interfaces.srv import (
     GetEntities,
@@ -30,6 +31,8 @@ from simulation_interfaces.srv import (
     SetSimulationState,
     StepSimulation,
 )
+from std_msgs.msg import String
+from tf2_msgs.msg import TFMessage
 from visualization_msgs.msg import Marker, MarkerArray
 
 from bricksim_core.episodes.reader import read_episode, verify
@@ -216,6 +219,50 @@ def test_a_restarted_viewer_sees_everything_and_then_only_changes(scene_with_mar
             lambda: [m for a in arrays for m in a.markers if m.action == Marker.DELETE],
             "the deletion of the connection's marker",
         )
+
+
+# -- robots --------------------------------------------------------------------------------------
+
+
+@launch_pytest.fixture
+def scene_with_arm():
+    """The shared scene of a Franka beside a crane, as fast as possible."""
+    scene = "package://bricksim_ros/config/scenes/arm_and_crane.yaml"
+    return LaunchDescription(
+        [_include("scene.launch.py", scene=scene, real_time_factor="0"), ReadyToTest()]
+    )
+
+
+@pytest.mark.launch(fixture=scene_with_arm)
+def test_an_arm_moves_where_joint_commands_say(scene_with_arm) -> None:
+    with ros_client() as ros:
+        states = ros.collect(JointState, "joint_states", 10)
+        tf = ros.collect(TFMessage, "/tf", 10)
+        description = ros.collect(String, "robot_description", LATCHED)
+        ros.wait_for(lambda: states and tf and description, "the arm")
+        assert "fr3_joint7" in description[-1].data
+        names = list(states[-1].name)
+        start = dict(zip(names, states[-1].position, strict=True))
+        goal = {"fr3_joint1": start["fr3_joint1"] + 0.4, "fr3_joint4": start["fr3_joint4"] + 0.2}
+        commands = ros.node.create_publisher(JointState, "joint_commands", 10)
+        ros.wait_for(commands.get_subscription_count, "the simulator to take commands")
+        commands.publish(JointState(name=list(goal), position=list(goal.values())))
+
+        def there() -> bool:
+            now = dict(zip(states[-1].name, states[-1].position, strict=True))
+            return all(abs(now[joint] - goal[joint]) < 0.01 for joint in goal)
+
+        ros.wait_for(there, "the arm to be where it was sent")
+        now = dict(zip(states[-1].name, states[-1].position, strict=True))
+        assert now["fr3_joint2"] == pytest.approx(start["fr3_joint2"], abs=0.02)
+        # One parent for each frame, one root.
+        parents: dict[str, set[str]] = {}
+        for message in tf:
+            for item in message.transforms:
+                parents.setdefault(item.child_frame_id, set()).add(item.header.frame_id)
+        assert all(len(found) == 1 for found in parents.values())
+        assert set().union(*parents.values()) - set(parents) == {"world"}
+        assert {"fr3_link0", "fr3_hand_tcp", "brick_0"} <= set(parents)
 
 
 # -- clock, namespaces, load ---------------------------------------------------------------------
