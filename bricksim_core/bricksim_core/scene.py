@@ -30,7 +30,7 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _APART = 5e-5
 """Depth [m] of a stud slab in a body below which the two count as pulled apart."""
-_SEATED = 0.75 * STUD_HEIGHT
+SEATED_DEPTH = 0.75 * STUD_HEIGHT
 """Depth [m] above which a body stands in the studs rather than on them."""
 
 
@@ -312,7 +312,7 @@ class Scene:
 
     def seat(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Lets those of the pairs (lower, upper) that stand in each other's studs do so."""
-        self.seated |= set(self._inside(pairs, _SEATED))
+        self.seated |= set(self._inside(pairs, SEATED_DEPTH))
 
     def _inside(self, pairs: Iterable[tuple[int, int]], depth: float) -> list[tuple[int, int]]:
         """Pairs whose stud slab and body penetrate each other by more than a depth [m]."""

@@ -26,7 +26,7 @@ from bricksim_core.assembly.snapping import apply_candidates, plan_snap, require
 from bricksim_core.assembly.types import AssemblyThresholds, Candidate
 from bricksim_core.engines.boxes import brick_boxes, concatenate, penetrating
 from bricksim_core.engines.mujoco import MujocoEngine
-from bricksim_core.engines.protocol import NO_PART, BodySpec, Engine, StepReport
+from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE, BodySpec, Engine, StepReport
 from bricksim_core.errors import BrickSimError, CollisionError, PoseError, TopologyError
 from bricksim_core.events import (
     Cause,
@@ -40,7 +40,8 @@ from bricksim_core.load_watch import LoadWatch
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds, Finding
 from bricksim_core.mechanics.models import get_model
 from bricksim_core.mechanics.types import ConnectionModel
-from bricksim_core.scene import Scene, SceneState
+from bricksim_core.parts import STUD_HEIGHT
+from bricksim_core.scene import SEATED_DEPTH, Scene, SceneState
 from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology import BrickTopologyGraph, Connection, Structure
 from bricksim_core.topology.frames import stud_T_connection
@@ -263,8 +264,9 @@ class Simulator:
                 )
         if len(set(wanted.values())) != len(wanted):
             raise TopologyError("part ids are wanted twice")
-        self._require_free(structure, pose, frozenset(fixed))
+        seated = self._require_free(structure, pose, frozenset(fixed))
         ids, made = self._scene.add_structure(structure, pose, fixed, wanted)
+        self._scene.seat((ids[below], ids[above]) for below, above in seated)
         self._emit(EventKind.ASSEMBLED, Cause.SPAWNED, made)
         self._commit()
         return ids
@@ -621,11 +623,17 @@ class Simulator:
             topology_changed=changed,
         )
 
-    def _require_free(self, structure: Structure, pose: Array, fixed: frozenset[int]) -> None:
+    def _require_free(
+        self, structure: Structure, pose: Array, fixed: frozenset[int]
+    ) -> list[tuple[int, int]]:
         """Checks that a structure fits into the scene and into itself.
 
+        Returns:
+            Pairs (lower, upper part) of its components that stand in each other's studs without a
+            connection, as a scene with a broken joint is exported.
+
         Raises:
-            CollisionError: It does not.
+            CollisionError: It does not fit.
         """
         bodies = []
         for component in structure.graph.component_ids:
@@ -649,12 +657,20 @@ class Simulator:
         each = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
         boxes = concatenate(each)
         group = np.repeat(np.arange(len(each)), [len(b.part_ids) for b in each])
-        a, b, depth = penetrating(boxes, boxes, self._config.overlap_tolerance, group)
-        if len(a):
+        tolerance = self._config.overlap_tolerance
+        a, b, depth = penetrating(boxes, boxes, tolerance, group)
+        in_studs = (boxes.shapes[a] != boxes.shapes[b]) & (depth > SEATED_DEPTH)
+        in_studs &= depth < STUD_HEIGHT + tolerance
+        if not in_studs.all():
+            i = int(np.argmin(in_studs))
             raise CollisionError(
-                f"parts {boxes.part_ids[a[0]]} and {boxes.part_ids[b[0]]} of the structure are"
-                f" {depth[0] * 1e3:.3g} mm inside of each other"
+                f"parts {boxes.part_ids[a[i]]} and {boxes.part_ids[b[i]]} of the structure are"
+                f" {depth[i] * 1e3:.3g} mm inside of each other"
             )
+        lower = boxes.shapes[a] == STUD_SHAPE
+        return list(
+            zip(boxes.part_ids[a[lower]].tolist(), boxes.part_ids[b[lower]].tolist(), strict=True)
+        )
 
     def _obstacle(self, body: BodySpec, component: int | None = None) -> str:
         """Names what a body at its pose is inside of."""

@@ -509,6 +509,20 @@ def test_structure_export_spawns_the_same_scene() -> None:
         np.testing.assert_allclose(pose, simulator.part_pose(part), atol=1e-12)
 
 
+def test_broken_joint_survives_export_and_spawn() -> None:
+    """The upper half stands in the studs of the lower one, loose, and is not pushed off."""
+    simulator = suite.make_simulator(make)
+    ids = simulator.spawn(tower(4))
+    simulator.disconnect([simulator.graph.connections_between(ids[1], ids[2])[0].id])
+    again = suite.make_simulator(make)
+    again.spawn(simulator.structure())
+    before = again.poses()
+    for _ in range(30):
+        again.step()
+    for part, pose in again.poses().items():
+        np.testing.assert_allclose(pose, before[part], atol=5e-5)
+
+
 def test_spawn_gives_wanted_ids_back() -> None:
     simulator = Simulator()
     ids = simulator.spawn(tower(3))
