@@ -311,6 +311,22 @@ def test_bricks_hanging_from_a_bridge():
     assert set(plan.steps[-1].parts) == {5, 6}
 
 
+def test_joined_in_the_air():
+    """Two small bricks hang from the end of a beam: standing on them it would tip over."""
+    structure = text("2x2 (0,0,0)", "2x2 (0,0,1)", "9x2 (0,0,2)", "1x1 (8,0,1)", "1x1 (8,1,1)")
+    with pytest.raises(SequenceError, match="cannot be joined before: it does not stand"):
+        plan_assembly(structure, arms=1, base=[0, 1, 2])
+    plan = plan_assembly(structure, base=[0, 1, 2])
+    check_plan(structure, plan)
+    (step,) = plan.steps
+    assert step.parts[0] == 3 and plan.arms == 2
+    inner = step.subassembly
+    assert inner is not None and inner.holder == 3 and inner.from_below
+    assert {s.parts for s in inner.steps} == {(4,), (5,)}
+    assert all(g.from_below for s in inner.steps for g in s.grasps)
+    assert "joined before held at 3, from below" in plan.table()
+
+
 def test_four_bricks_in_a_square_leave_no_room_for_fingers():
     """Whichever comes last has neighbours on two adjacent sides: no two opposite faces are free."""
     square = text("2x2 (0,0,0)", "2x2 (2,0,0)", "2x2 (0,2,0)", "2x2 (2,2,0)")
@@ -351,13 +367,13 @@ def test_press_on_a_cantilever():
     joined = plan_assembly(structure, press_force=20.0, arms=1)
     assert joined.steps[-1].parts == (2, 3) and joined.arms == 1
     # Where the arm is there already, only a hand under it helps.
-    there = {"base": [0, 1, 2], "press_force": 20.0}
+    there = [0, 1, 2]
     with pytest.raises(SequenceError, match=r"part 3 .* pressing it on with 20 N breaks") as error:
-        plan_assembly(structure, arms=1, **there)
+        plan_assembly(structure, base=there, press_force=20.0, arms=1)
     assert not error.value.proven
-    helped = plan_assembly(structure, arms=2, **there)
+    helped = plan_assembly(structure, base=there, press_force=20.0)
     assert helped.arms == 2 and helped.steps[0].needs_support == 2
-    assert plan_assembly(structure, base=[0, 1, 2], press_force=0.1).arms == 1
+    assert plan_assembly(structure, base=there, press_force=0.1).arms == 1
 
 
 def test_counterweight_comes_first():

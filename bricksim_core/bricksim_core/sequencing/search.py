@@ -24,10 +24,10 @@ reasoning about mechanical assembly", Artificial Intelligence 71 (1994).
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -81,6 +81,10 @@ class SearchOptions:
     effort: Effort
 
 
+_Reason = str | Callable[[], str]
+"""Text, or what makes it: most reasons are never asked for."""
+
+
 @dataclass
 class _State:
     """Parts that are there, and what hinders taking them away.
@@ -91,15 +95,15 @@ class _State:
         covered: What is above a part, by row.
         room: Why a part cannot be put on alone although nothing is above it, by row.
         static: What would not stand or break, by row.
-        joint: Why a part cannot be put on within a group, by row.
+        joint: A group that a part cannot be put on with, and why, by row.
     """
 
     parts: int
     verdict: Verdict
     covered: dict[int, str] = field(default_factory=dict)
-    room: dict[int, str] = field(default_factory=dict)
+    room: dict[int, _Reason] = field(default_factory=dict)
     static: dict[int, str] = field(default_factory=dict)
-    joint: dict[int, str] = field(default_factory=dict)
+    joint: dict[int, tuple[int, _Reason]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class Search:
         fixed: Ids of the parts that the world or a hand holds.
         ground: Height on which parts may be put down [plates], None if there is no ground.
         options: What to respect.
-        level: How many sub-assemblies this one is in.
+        level: How many sub-assemblies this one is in; or the deepest level, to allow none in it.
     """
 
     def __init__(
@@ -184,6 +188,7 @@ class Search:
         """Takes parts away until only the base is left, or up to a dead end, which it returns."""
         state, steps = _State(self._everything, finished), []
         while state.parts != self._base:
+            self._statics.focus(state.parts)
             for step, rest in self._moves(state):
                 if rest not in dead:
                     steps.append(step)
@@ -239,15 +244,16 @@ class Search:
             return None
         rest = parts & ~(1 << i)
         hanging = rest & ~self._connected(rest)
-        grasps: list[Grasp] = []
         if hanging:
-            reason = f"without it {_listed(piece.ids(hanging))} would hang in the air"
-        elif not self._joints(rest, 1 << i) and not self._grounded >> i & 1:
-            reason = "it has nothing below to be pressed on"
-        else:
-            grasps, reason = self._grasps(rest, piece.held(i))
-        if reason:
-            state.room[i] = reason
+            state.room[i] = f"without it {_listed(piece.ids(hanging))} would hang in the air"
+            return None
+        if not self._joints(rest, 1 << i) and not self._grounded >> i & 1:
+            state.room[i] = "it has nothing below to be pressed on"
+            return None
+        held = piece.held(i)
+        grasps = self._grasps(rest, held)
+        if grasps is None:
+            state.room[i] = partial(self._no_room, rest, held)
             return None
         return _Candidate(1 << i, grasps)
 
@@ -256,22 +262,25 @@ class Search:
         below = self._piece.joints_below
         return [j for i in rows_of(group) for j in below[i] if rest >> j.lower & 1]
 
-    def _grasps(self, obstacles: int, held: Held) -> tuple[list[Grasp], str]:
-        """Grasps of a part among others, or why there are none."""
+    def _grasps(self, obstacles: int, held: Held) -> list[Grasp] | None:
+        """Grasps of a part among others, none without a gripper; None if there is no room."""
+        if self._options.gripper is None:
+            return []
+        rows = list(rows_of(obstacles))
+        return find_grasps(self._options.gripper, held, self._piece.obstacles[rows]) or None
+
+    def _no_room(self, obstacles: int, held: Held) -> str:
+        """Why a part cannot be held among others."""
         gripper, piece = self._options.gripper, self._piece
         if gripper is None:
-            return [], ""
+            return ""
         rows = list(rows_of(obstacles))
-        boxes = piece.obstacles[rows]
-        grasps = find_grasps(gripper, held, boxes)
-        if grasps:
-            return grasps, ""
         causes = []
-        for axis, blocking in blockers(gripper, held, boxes):
+        for axis, blocking in blockers(gripper, held, piece.obstacles[rows]):
             ids = sorted(piece.part_ids[rows[k]] for k in blocking)
             cause = f"{_listed(ids)} in the way" if ids else "it does not fit between the fingers"
             causes.append(f"along its {'xy'[axis]} {cause}")
-        return [], "no room for the fingers: " + ", ".join(causes)
+        return "no room for the fingers: " + ", ".join(causes)
 
     def _take(
         self, state: _State, candidate: _Candidate, *, supported: bool = False
@@ -359,14 +368,15 @@ class Search:
     def _group_candidate(self, state: _State, group: int) -> _Candidate | None:
         piece, rest = self._piece, state.parts & ~group
         joints = self._joints(rest, group)
-        reasons: list[str] = []
+        reasons: list[_Reason] = []
         grips = [(1 << i, piece.held(i)) for i in rows_of(group)]
         grips += piece.held_pairs(group)
         grips.sort(key=lambda grip: -grip[1].high[2])
         for between, held in grips:
-            grasps, reason = self._grasps(rest | group & ~between, held)
-            if reason:
-                reasons.append(reason)
+            others = rest | group & ~between
+            grasps = self._grasps(others, held)
+            if grasps is None:
+                reasons.append(partial(self._no_room, others, held))
                 continue
             inner = self._joined(group)
             if isinstance(inner, SequenceError):
@@ -376,11 +386,11 @@ class Search:
             verdict = self._statics.holds_together(group, between, joints)
             if verdict.stable:
                 return _Candidate(group, grasps, inner)
-            reasons.append(f"held at {_listed(piece.ids(between))} they break: {verdict.reason}")
-            self._blame(state, group, reasons[-1])
+            reason = f"held at {_listed(piece.ids(between))} they break: {verdict.reason}"
+            reasons.append(reason)
+            self._blame(state, group, reason)
         for i in rows_of(group):
-            text = f"as a group of {_listed(piece.ids(group))}, {reasons[0]}"
-            state.joint.setdefault(i, text)
+            state.joint.setdefault(i, (group, reasons[0]))
         return None
 
     def _joined(self, group: int) -> SubAssembly | SequenceError:
@@ -392,37 +402,38 @@ class Search:
     def _join(self, group: int) -> SubAssembly | SequenceError:
         if self._level >= _DEEPEST:
             return SequenceError("too many sub-assemblies within each other", proven=False)
-        piece, options, level = self._piece, self._options, self._level + 1
+        piece = self._piece
         outside = piece.ids(self._everything & ~group)
         structure = replace(piece.structure.without(outside), ground=None)
-        upright = workpiece(structure)
-        ground = int(upright.boxes[:, 2].min())
-        try:
-            search = Search(upright, frozenset(), frozenset(), ground, options, level)
-            return SubAssembly(search.run())
-        except SequenceError as error:
-            first = error
-        if options.arms == 1:
-            return first
-        for from_below, holder in itertools.product((False, True), piece.ids(group)):
-            turned = workpiece(structure, from_below=from_below)
-            try:
-                held = frozenset({holder})
-                search = Search(turned, held, held, None, options, level)
-                return SubAssembly(search.run(), holder, from_below)
-            except SequenceError:
-                continue
-        return first
+        ways: list[tuple[int | None, bool]] = [(None, False)]
+        if self._options.arms == 2:
+            ways += ((holder, below) for below in (False, True) for holder in piece.ids(group))
+        errors = []
+        # Sub-assemblies within this one only if it cannot be joined part by part in any way.
+        for level in range(_DEEPEST, self._level, -1):
+            for holder, from_below in ways:
+                turned = workpiece(structure, from_below=from_below)
+                held = frozenset() if holder is None else frozenset({holder})
+                ground = int(turned.boxes[:, 2].min()) if holder is None else None
+                search = Search(turned, held, held, ground, self._options, level)
+                try:
+                    return SubAssembly(search.run(), holder, from_below)
+                except SequenceError as error:
+                    errors.append(error)
+        return errors[0]
 
     # -- errors ------------------------------------------------------------------------------------
 
     def _reasons(self, state: _State) -> dict[int, str]:
         """Why each part that is left cannot be taken away, by part id."""
         reasons = {}
-        own = (state.room, state.static, state.joint)
         for i in sorted(rows_of(state.parts & ~self._base), key=self._rank):
-            texts = [reason[i] for reason in own if i in reason] or [state.covered.get(i, "")]
-            reasons[self._piece.part_ids[i]] = "; ".join(texts)
+            texts = [_text(kind[i]) for kind in (state.room, state.static) if i in kind]
+            if i in state.joint:
+                group, reason = state.joint[i]
+                ids = _listed(self._piece.ids(group))
+                texts.append(f"as a group of {ids}, {_text(reason)}")
+            reasons[self._piece.part_ids[i]] = "; ".join(texts) or state.covered.get(i, "")
         return reasons
 
     def _error(self, reasons: dict[int, str], *, proven: bool = True) -> SequenceError:
@@ -436,6 +447,10 @@ class Search:
             texts.append("no order was found that avoids it")
         message = _opening(self._piece) + "; ".join(texts)
         return SequenceError(message, reasons, proven=proven)
+
+
+def _text(reason: _Reason) -> str:
+    return reason if isinstance(reason, str) else reason()
 
 
 def _opening(piece: Workpiece) -> str:

@@ -91,7 +91,12 @@ class Statics:
             poses = {c: turn @ pose for c, pose in structure.component_poses.items()}
             structure = replace(structure, component_poses=poses, ground=None)
         self._structure = structure
+        self._focus = ((1 << len(piece.part_ids)) - 1, structure)
         self._verdicts: dict[tuple[int, int, frozenset[int]], Verdict] = {}
+
+    def focus(self, parts: int) -> None:
+        """Tells that the next sets to be asked for are parts of this one: they are made from it."""
+        self._focus = (parts, self._only(parts))
 
     def stands(self, parts: int) -> Verdict:
         """Verdict on a set of parts under its own weight."""
@@ -128,6 +133,13 @@ class Statics:
             return lifted
         return self._verdict(group, -2, between, self._press({(j, j.upper): 1.0 for j in joints}))
 
+    def _only(self, parts: int) -> Structure:
+        known, structure = self._focus
+        if parts & ~known:
+            known, structure = (1 << len(self._piece.part_ids)) - 1, self._structure
+        gone = known & ~parts
+        return structure.without(self._piece.ids(gone)) if gone else structure
+
     def _press(self, ends: Mapping[tuple[Joint, int], float]) -> dict[int, Array]:
         """Loads on the parts at one end of joints, by part id."""
         graph, poses = self._structure.graph, self._poses
@@ -155,8 +167,7 @@ class Statics:
             return Verdict(True, 0.0)
         key = (parts, case, held)
         if key not in self._verdicts:
-            everything = (1 << len(self._piece.part_ids)) - 1
-            rest = self._structure.without(self._piece.ids(everything & ~parts))
+            rest = self._only(parts)
             rest = replace(rest, fixed=rest.fixed | held)
             self._effort.left -= 1
             self._verdicts[key] = self._check(rest, loads)
