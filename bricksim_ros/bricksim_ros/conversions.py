@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Pose, Quaternion, Transform, Vector3
+from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Vector3
 from std_msgs.msg import Header
 
 from bricksim_core.assembly.types import Candidate
@@ -67,7 +67,7 @@ def transform_message(pose: Array) -> Transform:
     return message
 
 
-def set_position(target: Vector3, position: Array) -> None:
+def set_position(target: Vector3 | Point, position: Array) -> None:
     """Writes (3,) into a Vector3 or Point."""
     target.x, target.y, target.z = position.tolist()
 

@@ -18,6 +18,7 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MeshFile
 
 from bricksim_core.episodes.messages import connection_from_message, shape_from_message
+from bricksim_core.events import Cause, EventKind
 from bricksim_core.parts import BrickShape
 from bricksim_core.parts.mesh import brick_mesh
 from bricksim_core.spatial import Array
@@ -99,7 +100,7 @@ class MarkerBuilder:
 
     def add_event(self, event: msg.ConnectionEvent) -> list[Marker]:
         """Markers to send for an event: what broke of overload flashes."""
-        if event.kind != event.BROKEN or event.cause != event.OVERLOAD:
+        if event.kind != EventKind.BROKEN or event.cause != Cause.OVERLOAD:
             return []
         stamp = event.header.stamp
         self._flashing[event.connection.id] = (stamp.sec + 1e-9 * stamp.nanosec, event)

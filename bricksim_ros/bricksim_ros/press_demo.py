@@ -15,7 +15,8 @@ from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 
 from bricksim_core.errors import BrickSimError
-from bricksim_core.experiments.press import CLEARANCE, RAMP, SETTLING
+from bricksim_core.events import Cause
+from bricksim_core.experiments.press import CLEARANCE, RAMP
 from bricksim_core.experiments.setup import extent, rotation_from_degrees, standing
 from bricksim_core.formats import read_structure
 from bricksim_core.parts import STUD_PITCH, BrickShape
@@ -26,6 +27,8 @@ from bricksim_ros import conversions, parameters
 from bricksim_ros.publishing import EVENTS, STREAM
 from bricksim_ros.running import run_node
 
+_SETTLING = 0.15
+"""Time in which the upper one comes to rest on the studs before it is pressed [s, simulated]."""
 _PARAMETERS: dict[str, tuple[Any, str]] = {
     "lower": ("", "Structure file that stays below; empty: a 4x4 plate"),
     "upper": ("", "Structure file that is pressed on; empty: a 4x2 brick"),
@@ -108,7 +111,7 @@ class PressDemo(Node):
         now = clock.clock.sec + 1e-9 * clock.clock.nanosec
         if np.isnan(self._start):
             self._start = now
-        pressing = (now - self._start - SETTLING) / RAMP
+        pressing = (now - self._start - _SETTLING) / RAMP
         if pressing > 2.0:
             self.get_logger().error("pressed to the limit without a connection")
             self.connected = False
@@ -121,7 +124,7 @@ class PressDemo(Node):
             self._wrench.publish(wrench)
 
     def _event(self, event: msg.ConnectionEvent) -> None:
-        if event.cause == event.PRESSED and event.connection.hole_part in self._upper:
+        if event.cause == Cause.PRESSED and event.connection.hole_part in self._upper:
             c = event.connection
             self.get_logger().info(
                 f"connected: part {c.hole_part} on part {c.stud_part}, offset"

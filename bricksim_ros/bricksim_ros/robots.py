@@ -57,7 +57,7 @@ def robot_spec(entry: RobotEntry) -> RobotSpec:
         raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
     if path.suffix == ".xacro":
         try:
-            text = xacro.process_file(str(path)).toxml()
+            text = str(xacro.process_file(str(path)).toxml())  # type: ignore[union-attr]
         except Exception as error:
             raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
         with tempfile.NamedTemporaryFile("w", suffix=".urdf", delete=False) as file:

@@ -8,7 +8,7 @@ GetSimulatorFeatures answers RESULT_FEATURE_UNSUPPORTED.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from simulation_interfaces.msg import (
     Result,
     SimulationState,
     SimulatorFeatures,
+    SpawnResult,
     TagsFilter,
 )
 from simulation_interfaces.srv import (
@@ -271,8 +272,7 @@ class SimulationInterfacesServer:
     def _spawn_entities(
         self, request: SpawnEntities.Request, response: SpawnEntities.Response
     ) -> None:
-        from simulation_interfaces.msg import SpawnResult
-
+        results = []
         for item in request.spawn_requests:
             result, name = self._spawn(
                 item.name,
@@ -282,13 +282,14 @@ class SimulationInterfacesServer:
                 item.entity_namespace,
                 item.initial_pose,
             )
-            response.results.append(SpawnResult(result=result, entity_name=name))
-        failed = sum(r.result.result != Result.RESULT_OK for r in response.results)
+            results.append(SpawnResult(result=result, entity_name=name))
+        response.results = results
+        failed = sum(r.result.result != Result.RESULT_OK for r in results)
         response.result = _ok()
         if failed:
             response.result = Result(
                 result=SpawnEntities.Response.ENTITIES_SPAWN_FAILED,
-                error_message=f"{failed} of {len(response.results)} requests failed",
+                error_message=f"{failed} of {len(results)} requests failed",
             )
 
     def _spawn(
@@ -477,7 +478,7 @@ class SimulationInterfacesServer:
                 n
                 for n in names
                 if (not wanted or infos[n].category.category in wanted)
-                and _tags_match(filters.tags, infos[n].tags)
+                and _tags_match(filters.tags, list(infos[n].tags))
             ]
         if filters.bounds.type != Bounds.TYPE_EMPTY:
             low, high = _box(filters.bounds)
@@ -517,7 +518,7 @@ def _twist_array(twist: Twist) -> Array:
     return numbers
 
 
-def _tags_match(wanted: TagsFilter, tags: list[str]) -> bool:
+def _tags_match(wanted: TagsFilter, tags: Collection[str]) -> bool:
     if not wanted.tags:
         return True
     hits = [tag in tags for tag in wanted.tags]
