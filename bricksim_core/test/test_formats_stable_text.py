@@ -159,7 +159,7 @@ def test_what_text_cannot_express(shape, message):
 
 def test_turned_components_cannot_be_expressed():
     for quaternion in ([0, 0, 0.1, 0.995], [1, 0, 0, 0], [0.5, 0.5, 0.5, 0.5]):
-        with pytest.raises(FormatError, match="turned off the axes|tilted"):
+        with pytest.raises(FormatError, match=r"turned off the axes|tilted"):
             format_structure(single(BrickShape(4, 2), transform([0, 0, 0], quaternion)), "text")
 
 

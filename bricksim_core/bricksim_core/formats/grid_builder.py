@@ -135,10 +135,12 @@ def stacked_structure(
     )
 
 
-def _baseplate(parts: Sequence[PlacedPart], name: str, option: BaseplateOption) -> PlacedPart:
+def _baseplate(
+    parts: Sequence[PlacedPart], name: str, option: Literal["auto"] | tuple[int, int]
+) -> PlacedPart:
     boxes = np.array([p.grid.footprint(p.shape) for p in parts])
     low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
-    size = high - low if option == "auto" or option is None else np.array(option)
+    size = high - low if option == "auto" else np.array(option)
     if max(size) > MAX_STUDS_PER_SIDE:
         raise FormatError(
             f"{name}: the bricks span {high[0] - low[0]} x {high[1] - low[1]} studs, expected at"

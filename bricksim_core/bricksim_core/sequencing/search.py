@@ -289,6 +289,9 @@ class Search:
         piece, statics, group = self._piece, self._statics, candidate.group
         rest = state.parts & ~group
         joints = self._joints(rest, group)
+        if self._options.effort.left <= 0:
+            self._blame(state, group, "it was not tried: the checks allowed are used up")
+            return
         stands = statics.stands(rest)
         if not stands.stable:
             self._blame(state, group, f"what is there before it does not stand: {stands.reason}")
