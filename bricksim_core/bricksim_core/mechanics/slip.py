@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from scipy.sparse.csgraph import connected_components
 
 from bricksim_core.dynamics import MassProperties, combine
@@ -32,6 +33,9 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _CUTS = 4
 """Cuts that are looked at in a step, worst first, until one is found that cannot hold."""
+
+_SOFTNESS = 1e-8
+"""Relative regularization where rows of a joint stand for the same motion."""
 
 
 @dataclass(frozen=True)
@@ -186,19 +190,42 @@ class SlipCriterion:
     ) -> None:
         """Lets a cut slide as one, in the direction in which its worst connection yields."""
         joint = crossing.take(np.array([worst]))
-        values = joint.rows[0] @ wrench[worst]
-        row = int(np.argmax(values))
-        strength = float(joint.pull[0] if row < TIP_ROWS else joint.shear[0])
-        # Sliding by q moves the sides against each other by the twist (row * strength) q.
-        direction = joint.rows[0, row] * strength
         share = float(joint.pull[0] / crossing.pull.sum())
         ends = (int(side[joint.lower[0]]), int(side[joint.upper[0]]))
-        inertia = relative_inertia(layout, anchored, side, ends, joint.centre[0])
-        mass = share * float(direction @ inertia @ direction)
+        inertia = share * relative_inertia(layout, anchored, side, ends, joint.centre[0])
+        yielding = yield_rates(joint.rows[0], wrench[worst], inertia)
+        tipping = yielding[:TIP_ROWS].sum() > yielding[TIP_ROWS:].sum()
+        strength = float(joint.pull[0] if tipping else joint.shear[0])
+        load = float(joint.utilization(wrench[[worst]])[0])
+        # The work of a yielding row per time is its rate, the slip is work over strength.
+        mass = (load - 1.0) * strength**2 / float(yielding.sum())
         for connection in layout.connection_ids[cut].tolist():
             known = self._slips.get(connection, Slip(0.0, 0.0, mass, strength))
             moving = replace(known, mass=mass, strength=strength)
-            self._slips[connection] = moving.after(float(values[row]), dt)
+            self._slips[connection] = moving.after(load, dt)
+
+
+def yield_rates(rows: Array, wrench: Array, inertia: Array) -> Array:
+    """How a joint at rest begins to yield under more than it can carry.
+
+    Of all wrenches that it can carry the joint gives the one that leaves the sides the least
+    acceleration in the metric of their inertia; they move by R^T mu (Gauss's principle).
+
+    Args:
+        rows: (ROWS, 6) R [1/N, 1/(N m)].
+        wrench: (6,) what rigid sides need [N, N m].
+        inertia: (6, 6) of the sides against each other.
+
+    Returns:
+        (ROWS,) mu >= 0: second derivative of the work of each row [J/s^2].
+    """
+    excess = rows @ wrench - 1.0
+    # Least 1/2 mu'(R M R' + e) mu - excess'mu is a nonnegative least squares problem.
+    lifted = np.linalg.cholesky(inertia).T @ rows.T
+    softness = _SOFTNESS * float((lifted * lifted).sum()) / len(rows)
+    lifted = np.vstack([lifted, np.sqrt(softness) * np.eye(len(rows))])
+    target = np.concatenate([np.zeros(6), excess / np.sqrt(softness)])
+    return nnls(lifted, target)[0]
 
 
 def sides_of(layout: ComponentLayout, anchored: NDArray[np.bool_], cut: IntArray) -> IntArray:
