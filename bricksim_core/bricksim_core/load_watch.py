@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From engine steps to findings of the breakage detector: loads averaged over a frame."""
+"""From engine steps to findings of the breakage detector: frames and impacts."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +19,9 @@ from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
+LONGEST_IMPACT = 0.05
+"""Duration after which what goes on hitting counts as a new impact [s]."""
+
 
 @dataclass(eq=False)
 class _Watched:
@@ -29,7 +31,9 @@ class _Watched:
         layout: The component.
         fixed: True if the world holds it.
         anchored: (N,) parts that the world holds.
-        steps: Loads (N, 6) and impact factor of each of the frame's steps so far.
+        steps: Loads (N, 6) of the frame's steps so far that were no part of an impact.
+        impact: Loads of the steps of the impact that goes on.
+        over: Loads of the steps of the frame's impacts that are over.
         still: Contacts and loads of the last step if the component was exactly at rest in it.
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
@@ -40,14 +44,35 @@ class _Watched:
     fixed: bool
     anchored: NDArray[np.bool_]
     utilization: Array
-    steps: list[tuple[Array, float]] = field(default_factory=list)
+    steps: list[Array] = field(default_factory=list)
+    impact: list[Array] = field(default_factory=list)
+    over: list[list[Array]] = field(default_factory=list)
     still: tuple[tuple[IntArray, Array, Array], Array] | None = None
     examined: Array | None = None
     age: float = 0.0
 
+    def take(self, loads: Array, hits: bool, longest: int) -> None:
+        """Takes in the loads of a step.
+
+        Args:
+            loads: (N, 6).
+            hits: True if the component hit something at speed.
+            longest: Steps after which an impact ends in any case.
+        """
+        if hits:
+            self.impact.append(loads)
+        if self.impact and (not hits or len(self.impact) >= longest):
+            self.over.append(self.impact)
+            self.impact = []
+        if not hits:
+            self.steps.append(loads)
+
 
 class LoadWatch:
     """Averages the loads on every component over a frame and has the detector examine them.
+
+    What hits at speed (`impacts`) is examined apart, each impact as a whole once it is over: only
+    its impulse and where it acted can be trusted, not how the engine spread it over its steps.
 
     A component whose loads are bit by bit those that were examined last, without an overload, is
     not examined again: the answer would be the same.
@@ -56,16 +81,24 @@ class LoadWatch:
         detector: Examines components.
         gravity: (3,) [m/s^2].
         frame: Length of a frame [s].
+        step: Length of an engine step [s].
         contact_time: The engine's time constant of contacts [s].
     """
 
     def __init__(
-        self, detector: BreakageDetector, gravity: Array, frame: float, contact_time: float
+        self,
+        detector: BreakageDetector,
+        gravity: Array,
+        frame: float,
+        step: float,
+        contact_time: float,
     ) -> None:
         self.detector = detector
         self._gravity = gravity
         self._frame = frame
+        self._step = step
         self._contact_time = contact_time
+        self._longest = max(1, round(LONGEST_IMPACT / step))
         self._watched: dict[int, _Watched] = {}
         self._bodies = bodies_of({})
 
@@ -110,13 +143,13 @@ class LoadWatch:
             np.any(report.twist[rows] != 0.0, axis=1)
             | np.any(report.previous_twist[rows] != 0.0, axis=1)
         ).tolist()
-        factors = self._impact_factors(report)
+        hits = closing_speeds(report, self._bodies) > HIT_SPEED
         for row, moves, watched in zip(rows.tolist(), moving, self._watched.values(), strict=True):
             contacts = impulses.on(watched.layout.part_ids) if not moves and not applied else None
             if contacts is not None and watched.still is not None:
                 before, loads = watched.still
                 if all(np.array_equal(a, b) for a, b in zip(before, contacts, strict=True)):
-                    watched.steps.append((loads, 1.0))
+                    watched.take(loads, False, self._longest)
                     continue
             loads = part_loads(
                 watched.layout,
@@ -131,7 +164,7 @@ class LoadWatch:
                 watched.fixed,
             ).loads
             watched.still = None if contacts is None else (contacts, loads)
-            watched.steps.append((loads, float(factors[row])))
+            watched.take(loads, bool(hits[row]), self._longest)
 
     def examine(self) -> tuple[dict[int, Finding], tuple[SolverNote, ...]]:
         """Ends a frame.
@@ -146,14 +179,12 @@ class LoadWatch:
                 watched.utilization = np.full(len(watched.utilization), np.nan)
             return findings, ()
         for component, watched in self._watched.items():
-            if not watched.steps:
+            loads = np.mean(watched.steps, axis=0) if watched.steps else None
+            if not watched.over and (loads is None or self._known(watched, loads)):
+                watched.steps = []
                 continue
-            steps, watched.steps = watched.steps, []
-            loads = np.mean([load for load, _ in steps], axis=0)
-            if self._known(watched, loads):
-                continue
-            finding = self._examine(component, watched, steps)
-            watched.examined = loads if all(factor == 1.0 for _, factor in steps) else None
+            finding = self._examine(component, watched, loads)
+            watched.steps, watched.examined = [], loads
             watched.age += self._frame
             watched.utilization = finding.utilization
             if finding.broken:
@@ -185,31 +216,20 @@ class LoadWatch:
         self.detector.restore(detector)
         self._watched = {component: _copied(w) for component, w in watched.items()}
 
-    def _impact_factors(self, report: StepReport) -> Array:
-        """(K,) how many times shorter than in the engine the contacts of a step were."""
-        speeds = closing_speeds(report, self._bodies)
-        factor = max(1.0, self._contact_time / self.detector.impact_time)
-        return np.where(speeds > HIT_SPEED, factor, 1.0)
-
-    def _examine(
-        self, component: int, watched: _Watched, steps: list[tuple[Array, float]]
-    ) -> Finding:
-        """Has the detector take in a frame: steps with impacts one by one, others averaged."""
-        dt = self._frame / len(steps)
+    def _examine(self, component: int, watched: _Watched, steps: Array | None) -> Finding:
+        """Has the detector take in a frame: its impacts one by one, then the rest of its steps."""
+        detector, layout, anchored = self.detector, watched.layout, watched.anchored
+        factor = max(1.0, self._contact_time / detector.impact_time)
+        impacts, watched.over = watched.over, []
+        parts = [(np.mean(loads, axis=0), len(loads) * self._step, factor) for loads in impacts]
+        if steps is not None:
+            parts.append((steps, len(watched.steps) * self._step, 1.0))
         finding, highest = None, watched.utilization * np.nan
-        for impact, group in itertools.groupby(steps, key=lambda step: step[1]):
-            loads = [load for load, _ in group]
-            if impact == 1.0:
-                loads, length = [np.mean(loads, axis=0)], dt * len(loads)
-            else:
-                length = dt
-            for load in loads:
-                finding = self.detector.examine(
-                    component, watched.layout, watched.anchored, load, length, impact
-                )
-                highest = np.fmax(highest, finding.utilization)
-                if finding.broken:
-                    return replace(finding, utilization=highest)
+        for loads, dt, impact in parts:
+            finding = detector.examine(component, layout, anchored, loads, dt, impact)
+            highest = np.fmax(highest, finding.utilization)
+            if finding.broken:
+                break
         assert finding is not None
         return replace(finding, utilization=highest)
 
@@ -226,4 +246,9 @@ class LoadWatch:
 
 
 def _copied(watched: _Watched) -> _Watched:
-    return replace(watched, steps=list(watched.steps))
+    return replace(
+        watched,
+        steps=list(watched.steps),
+        impact=list(watched.impact),
+        over=[list(loads) for loads in watched.over],
+    )

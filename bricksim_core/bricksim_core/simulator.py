@@ -145,7 +145,11 @@ class Simulator:
         self._monitor = AssemblyMonitor(config.assembly, engine.timestep)
         detector = BreakageDetector(get_model(config.model), config.breakage)
         self._watch = LoadWatch(
-            detector, engine.gravity, 1.0 / config.frame_rate, engine.contact_time
+            detector,
+            engine.gravity,
+            frame=1.0 / config.frame_rate,
+            step=engine.timestep,
+            contact_time=engine.contact_time,
         )
         self._events: list[ConnectionEvent] = []
         self._wrenches: dict[int, Array] = {}
