@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Impacts: closing speeds by hand, and drops whose outcome does not hang on the time step."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from mechanics_cases import data_structure
+from scipy.spatial.transform import Rotation
+
+from bricksim_core.engines.mujoco import MujocoEngine
+from bricksim_core.engines.mujoco.contact import ContactParameters
+from bricksim_core.engines.protocol import Contacts, StepReport
+from bricksim_core.events import EventKind
+from bricksim_core.mechanics.detector import BreakageThresholds
+from bricksim_core.mechanics.impacts import Bodies, closing_speeds
+from bricksim_core.parts import BrickShape
+from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.topology import BrickTopologyGraph, Structure
+
+AT_ONCE = BreakageThresholds(engagement=0.0, impact_time=math.inf)
+"""The original's way: loads as the engine gives them, broken as soon as overloaded."""
+
+
+# -- closing speeds -----------------------------------------------------------------------------
+
+
+def report(twists, contacts: Contacts) -> StepReport:
+    count = len(twists)
+    poses = np.tile(np.eye(4), (count, 1, 1))
+    return StepReport(
+        time=0.0,
+        dt=0.01,
+        component_ids=np.arange(count),
+        world_T_component=poses,
+        twist=np.zeros((count, 6)),
+        previous_world_T_component=poses,
+        previous_twist=np.array(twists, dtype=float),
+        contacts=contacts,
+    )
+
+
+def touching(pairs, positions, normals, impulses, others=None) -> Contacts:
+    """Contacts (part_a, part_b); part_a -1 with others index into ("ground", "arm/finger")."""
+    part_a, part_b = np.array(pairs).T
+    zeros = np.zeros(len(pairs), dtype=np.int64)
+    normals, impulses = np.array(normals, dtype=float), np.array(impulses, dtype=float)
+    return Contacts(
+        part_a=part_a,
+        part_b=part_b,
+        shape_a=zeros,
+        shape_b=zeros,
+        other=np.array(others if others is not None else np.where(part_a < 0, 0, -1)),
+        names=("ground", "arm/finger"),
+        position=np.array(positions, dtype=float),
+        normal=normals,
+        normal_impulse=impulses,
+        impulse=normals * impulses[:, None],
+    )
+
+
+BODIES = Bodies(np.array([7, 8]), np.array([0, 1]), np.zeros((2, 3)))
+UP = [0.0, 0.0, 1.0]
+
+
+def test_falling_onto_the_ground_closes_at_its_speed():
+    contacts = touching([(-1, 7)], [[0, 0, 0]], [UP], [1.0])
+    speeds = closing_speeds(report([[0, 0, -1.5, 0, 0, 0], [0] * 6], contacts), BODIES)
+    assert speeds == pytest.approx([1.5, 0.0])
+
+
+def test_rotation_counts_at_the_contact_point():
+    contacts = touching([(-1, 7)], [[0.2, 0, 0]], [UP], [1.0])
+    turning = [0, 0, 0, 0, 3.0, 0]  # about y: the point at +x goes down with 0.6 m/s
+    assert closing_speeds(report([turning, [0] * 6], contacts), BODIES) == pytest.approx([0.6, 0])
+
+
+def test_two_bodies_close_at_their_relative_speed():
+    contacts = touching([(7, 8)], [[0, 0, 0]], [[1.0, 0, 0]], [1.0])
+    twists = [[0.5, 0, 0, 0, 0, 0], [-0.25, 0, 0, 0, 0, 0]]
+    assert closing_speeds(report(twists, contacts), BODIES) == pytest.approx([0.75, 0.75])
+
+
+def test_impulses_weigh_and_robots_do_not_count():
+    falling = [[0, 0, -1.0, 0, 1.0, 0], [0] * 6]
+    points = [[0, 0, 0], [1.0, 0, 0]]  # closing at 1 and 2 m/s
+    contacts = touching([(-1, 7), (-1, 7)], points, [UP, UP], [3.0, 1.0])
+    assert closing_speeds(report(falling, contacts), BODIES)[0] == pytest.approx(1.25)
+    held = touching([(-1, 7), (-1, 7)], points, [UP, UP], [3.0, 1.0], others=[0, 1])
+    assert closing_speeds(report(falling, held), BODIES)[0] == pytest.approx(1.0)
+
+
+# -- with the engine ----------------------------------------------------------------------------
+
+
+def drop(structure: Structure, euler, *, rate=60.0, substeps=4, constant=1 / 120, breakage=None):
+    """Drops a structure from 144 mm.
+
+    Returns:
+        Sizes of the pieces and ids of the broken connections after 0.25 s (the first impact), and
+        the highest utilization seen.
+    """
+    config = SimulatorConfig(
+        frame_rate=rate, substeps=substeps, breakage=breakage or BreakageThresholds()
+    )
+    contact = ContactParameters(time_constant=constant)
+    engine = MujocoEngine(config.timestep, config.gravity, config.ground, contact)
+    simulator = Simulator(engine, config)
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.from_euler("xyz", euler, degrees=True).as_matrix()
+    poses = structure.part_poses()
+    shapes = {p: structure.graph.part(p).shape for p in poses}
+    corners = np.array(
+        [
+            (pose @ world_T_part @ [*(0.5 * np.array(shapes[p].size) * [x, y, 0]), 1.0])[:3]
+            + z * shapes[p].size[2] * (pose @ world_T_part)[:3, 2]
+            for p, world_T_part in poses.items()
+            for x in (-1, 1)
+            for y in (-1, 1)
+            for z in (0, 1)
+        ]
+    )
+    pose[2, 3] = 0.144 + 0.002 - corners[:, 2].min()
+    simulator.spawn(structure, pose, fixed=())
+    highest, broken = 0.0, []
+    for _ in range(round(0.25 * rate)):
+        result = simulator.step()
+        broken += [e.connection.id for e in result.events if e.kind is EventKind.BROKEN]
+        highest = max([highest, *result.utilization[np.isfinite(result.utilization)]])
+    graph = simulator.graph
+    pieces = sorted(len(graph.component_parts(c)) for c in graph.component_ids)
+    return pieces, broken, highest
+
+
+@pytest.fixture(scope="module")
+def guitar() -> Structure:
+    return data_structure("brickgpt/texture_guitar.txt", baseplate=None)
+
+
+WAYS = [
+    {"rate": 60.0},
+    {"rate": 120.0},
+    {"rate": 240.0},
+    {"rate": 480.0},
+    {"rate": 60.0, "substeps": 32, "constant": 1 / 960},
+]
+"""Frames from 1/60 to 1/480 s; and contacts nine times as stiff."""
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_guitar_on_its_side_splits_at_the_neck(guitar, way):
+    """In two, at one and the same connection, whatever the time step."""
+    pieces, broken, highest = drop(guitar, [0, 90, 0], **way)
+    assert len(pieces) == 2 and min(pieces) >= 5
+    assert len(broken) == 1
+    stud = guitar.part_poses()[guitar.graph.connection(broken[0]).stud_part]
+    assert 6 <= round(stud[2, 3] / 0.0096) <= 9  # layers of the neck
+    assert highest > 1.0
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("euler", [[0, 0, 0], [180, 0, 0]], ids=["upright", "upside down"])
+def test_guitar_on_its_ends_holds(guitar, euler, way):
+    pieces, broken, _ = drop(guitar, euler, **way)
+    assert pieces == [28] and broken == []
+
+
+def test_the_original_way_hangs_on_the_time_step(guitar):
+    """What the slip criterion is for: without it soft contacts break nothing, stiff ones do."""
+    soft = drop(guitar, [0, 90, 0], rate=60.0, substeps=1, breakage=AT_ONCE)
+    stiff = drop(guitar, [0, 90, 0], rate=60.0, substeps=32, constant=1 / 960, breakage=AT_ONCE)
+    assert soft[0] == [28]
+    assert len(stiff[0]) > 1
+
+
+def test_resting_is_no_impact():
+    """A tower stands on the ground: loads are weights, whatever the contact time."""
+    graph = BrickTopologyGraph()
+    parts = [graph.add_part(BrickShape(4, 2)) for _ in range(6)]
+    for lower, upper in itertools.pairwise(parts):
+        graph.connect(lower, upper, (0, 0), 0)
+    structure = Structure(graph, {graph.component_of(parts[0]): np.eye(4)})
+    simulator = Simulator(config=SimulatorConfig())
+    simulator.spawn(structure)
+    for _ in range(60):
+        result = simulator.step()
+    assert result.utilization == pytest.approx(0.0, abs=0.02)
