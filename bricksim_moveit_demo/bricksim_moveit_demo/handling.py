@@ -309,9 +309,9 @@ class BrickHandler:
         self._lift()
         self._require_grip()
 
-    def _close(self, part_id: int, grasp: Grasp) -> None:
+    def _close(self, part_id: int, grasp: Grasp, force: float | None = None) -> None:
         p, motion = self.parameters, self.motion
-        status = motion.move_gripper(0.0, p.grip_force)
+        status = motion.move_gripper(0.0, force or p.grip_force)
         width = motion.controller.width
         if status is not GripperStatus.STALLED or abs(width - grasp.width) > p.width_tolerance:
             motion.move_gripper(self._chooser.opening(grasp), p.grip_force)
@@ -355,20 +355,29 @@ class BrickHandler:
         self._grasp = None
         self._tool_T_held = None
 
+    def _require_held(self) -> tuple[float, float]:
+        """Raises when the held brick is no longer between the fingers.
+
+        Returns:
+            How far it moved there [m] and turned [rad] since it was gripped.
+        """
+        held = self.motion.held
+        assert self._tool_T_held is not None and held is not None
+        now = inverse(self.motion.controller.measured_tool) @ self._world.part_pose(held)
+        shift = float(np.linalg.norm(now[:3, 3] - self._tool_T_held[:3, 3]))
+        if shift > self.parameters.missing_distance:
+            self._forget_grip()
+            raise TaskError(
+                f"brick {held} is {1e3 * shift:.0f} mm from where it was gripped",
+                Outcome.BRICK_LOST,
+            )
+        return shift, float(rotation_angle(now[:3, :3] @ self._tool_T_held[:3, :3].T))
+
     def _require_grip(self) -> None:
         """Raises when the held brick is not where the grasp left it."""
         held = self.motion.held
-        assert self._tool_T_held is not None and held is not None
-        p = self.parameters
-        now = inverse(self.motion.controller.measured_tool) @ self._world.part_pose(held)
-        shift = float(np.linalg.norm(now[:3, 3] - self._tool_T_held[:3, 3]))
-        turn = float(rotation_angle(now[:3, :3] @ self._tool_T_held[:3, :3].T))
-        if shift > p.missing_distance:
-            self._forget_grip()
-            raise TaskError(
-                f"brick {held} is {1e3 * shift:.0f} mm from the gripper", Outcome.BRICK_LOST
-            )
-        if shift > p.slip_position or turn > p.slip_rotation:
+        shift, turn = self._require_held()
+        if shift > self.parameters.slip_position or turn > self.parameters.slip_rotation:
             raise TaskError(
                 f"brick {held} moved {1e3 * shift:.1f} mm and {np.degrees(turn):.1f} degrees in"
                 " the gripper",
@@ -491,12 +500,15 @@ class BrickHandler:
 
     def _try_removal(self, part_id: int, method: str) -> None:
         p, motion = self.parameters, self.motion
+        shape = self._world.graph.part(part_id).shape
         if not self._world.graph.connections_of(part_id):
+            # It came off in another try and was lost.
+            self.pick(part_id, grasps(shape, p))
+            self._put_down()
             return
         mark = len(self._world.events)
         others = _others(self._world, part_id)
         self._enter(Stage.PLANNING)
-        shape = self._world.graph.part(part_id).shape
         choice = self._chooser.choose(
             ((part_id, g) for g in grasps(shape, p)), self._locate, skip=self._attempt - 1
         )
@@ -509,14 +521,13 @@ class BrickHandler:
         self._enter(Stage.GRASPING)
         # The brick stands firm: the arm yields while the fingers find their place on it.
         motion.controller.give_way(True)
-        self._close(part_id, choice.grasp)
+        self._close(part_id, choice.grasp, p.pull_grip_force)
         self._enter(Stage.LIFTING)
         motion.controller.give_way(False)
         motion.tare(p.settle_time)
         if method == "twist":
             self._twist(choice.grasp)
-        if self._world.graph.connections_of(part_id):
-            self._pull_free([part_id])
+        self._pull_free([part_id])
         if self._world.graph.connections_of(part_id):
             motion.controller.give_way(True)
             motion.move_gripper(self._chooser.opening(choice.grasp), p.grip_force)
@@ -526,6 +537,7 @@ class BrickHandler:
                 Outcome.FORCE_LIMIT,
             )
         motion.wait(p.settle_time)
+        self._require_held()
         self._look_at_grip()
         self._put_down()
         self._enter(Stage.VERIFYING)

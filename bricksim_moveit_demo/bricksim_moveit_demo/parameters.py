@@ -34,14 +34,16 @@ class TaskParameters:
         search_pitch: Distance of its turns [m].
         search_speed: Speed along it [m/s].
         search_force: Pressing force during the search [N].
-        search_yaw: Amplitude of the turning during the search [rad].
+        search_yaw: Turn to either side with which the spiral is repeated [rad].
+        search_turn_speed: Speed of turning there [rad/s].
         settle_time: How long the arm rests before a force is tared or a brick checked [s].
         collision_force: Force on a motion through free space that counts as a collision [N].
         slip_position: Greatest shift of a held brick in the gripper [m].
         slip_rotation: Greatest rotation of a held brick in the gripper [rad].
         width_tolerance: Greatest difference of gripper width and brick width when gripped [m].
-        missing_distance: A brick farther than this from where it should be is missing [m].
+        missing_distance: A brick farther than this from where it was in the gripper is lost [m].
         pull_force: Greatest force when taking a brick off [N].
+        pull_grip_force: Force of each finger meanwhile [N].
         pull_speed: Speed of pulling [m/s].
         twist_angle: Tilt when twisting a brick off [rad].
         tries: How often a brick is tried in all.
@@ -68,14 +70,16 @@ class TaskParameters:
     search_pitch: float = 0.001
     search_speed: float = 0.008
     search_force: float = 4.0
-    search_yaw: float = math.radians(4.0)
+    search_yaw: float = math.radians(3.0)
+    search_turn_speed: float = 0.2
     settle_time: float = 0.25
     collision_force: float = 15.0
     slip_position: float = 0.003
     slip_rotation: float = math.radians(8.0)
     width_tolerance: float = 0.0015
-    missing_distance: float = 0.03
-    pull_force: float = 60.0
+    missing_distance: float = 0.012
+    pull_force: float = 90.0
+    pull_grip_force: float = 40.0
     pull_speed: float = 0.01
     twist_angle: float = math.radians(16.0)
     tries: int = 4

@@ -224,7 +224,8 @@ class Pressing:
         self._report(self.force)
 
     def _spiral(self) -> Iterator[tuple[Array, float]]:
-        """Offsets [m] across the axis and yaws [rad]: outwards on a spiral, then straight back."""
+        """Offsets [m] across the axis and yaws [rad]: outwards on a spiral and straight back, as it
+        is, then turned a little to either side."""
         p = self._parameters
         first = np.cross(self._axis, [0.0, 1.0, 0.0])
         if np.linalg.norm(first) < 0.5:
@@ -232,16 +233,20 @@ class Pressing:
         first = first / np.linalg.norm(first)
         second = np.cross(self._axis, first)
         step = p.search_speed * self._period()
-        angle = 0.0
-        radius = 0.0
-        offset = np.zeros(3)
-        while radius < p.search_radius:
-            angle += step / max(radius, 0.5 * p.search_pitch)
-            radius = p.search_pitch * angle / (2.0 * math.pi)
-            offset = radius * (math.cos(angle) * first + math.sin(angle) * second)
-            yield offset, p.search_yaw * math.sin(0.7 * angle)
-        for share in np.linspace(1.0, 0.0, max(int(p.search_radius / step), 2)):
-            yield share * offset, 0.0
+        turn = p.search_turn_speed * self._period()
+        yaw = 0.0
+        for wanted in (0.0, p.search_yaw, -p.search_yaw):
+            while abs(wanted - yaw) > turn:
+                yaw += math.copysign(turn, wanted - yaw)
+                yield np.zeros(3), yaw
+            angle, radius, offset = 0.0, 0.0, np.zeros(3)
+            while radius < p.search_radius:
+                angle += step / max(radius, 0.5 * p.search_pitch)
+                radius = p.search_pitch * angle / (2.0 * math.pi)
+                offset = radius * (math.cos(angle) * first + math.sin(angle) * second)
+                yield offset, yaw
+            for share in np.linspace(1.0, 0.0, max(int(radius / step), 2)):
+                yield share * offset, yaw
 
 
 def _yaw_between(start: Array, here: Array, axis: Array) -> float:

@@ -175,8 +175,8 @@ class SimulatedWorld:
     def advance(self) -> None:
         """See `World.advance`."""
         if self._canceled:
-            self._canceled = False
             self._yield()
+            self._canceled = False
             raise CanceledError("canceled by the caller")
         self._step()
 

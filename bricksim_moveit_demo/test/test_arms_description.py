@@ -4,6 +4,7 @@
 import struct
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio
@@ -37,7 +38,8 @@ def ours():
 @pytest.fixture(scope="module")
 def public():
     """Franka's own description, expanded from the installed package."""
-    return pinocchio.buildModelFromXML(xacro.process_file(str(MODELS / "fr3.urdf")).toxml())
+    document: Any = xacro.process_file(str(MODELS / "fr3.urdf"))
+    return pinocchio.buildModelFromXML(document.toxml())
 
 
 def test_kinematics_equal_the_public_description(ours, public):

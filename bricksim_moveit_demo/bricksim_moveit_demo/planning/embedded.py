@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -62,6 +63,7 @@ _GRID = 0.01
 """Time step of planned trajectories [s]."""
 _SAME = 1e-4
 """Goals closer than this to the start [rad] are reached already."""
+_SEPARATOR = "#"
 _COLOR = np.array([0.6, 0.6, 0.6, 1.0])
 
 Pair = tuple[str, str]
@@ -84,6 +86,8 @@ class EmbeddedPlanner:
         self._sizes: dict[str, tuple[float, float, float]] = {}
         self._placed: dict[str, tuple[str, bytes]] = {}
         self._ignored: set[Pair] = set()
+        robot = ElementTree.fromstring(robot_urdf(arms))
+        self._links = {link.get("name", "") for link in robot.iter("link")}
         ready = np.zeros(len(self._joints))
         # Attached boxes are placed in the last joint's frame, which roboplan treats exactly.
         self._last_T_tool = {
@@ -328,49 +332,49 @@ class EmbeddedPlanner:
 
     def _synchronize(self, scene: PlanningScene) -> None:
         """Makes roboplan's scene equal to the snapshot."""
-        wanted: dict[str, tuple[str, Box]] = {n: ("world", b) for n, b in scene.objects.items()}
+        wanted: dict[str, tuple[str, Box]] = {}
+        shapes: dict[str, str] = {}
+        for name, box in scene.objects.items():
+            shapes[name] = _shape_name(name, box)
+            wanted[shapes[name]] = ("world", box)
         for arm_name, boxes in scene.attached.items():
             link = self._last_link(self._arms[arm_name])
             last_T_tool = self._last_T_tool[arm_name]
             for name, box in boxes.items():
-                wanted[name] = (link, Box(box.size, last_T_tool @ box.pose))
-        self._add_missing(wanted)
-        for name in self._sizes.keys() - wanted.keys():
+                shapes[name] = _shape_name(name, box)
+                wanted[shapes[name]] = (link, Box(box.size, last_T_tool @ box.pose))
+        for shape, (_, box) in wanted.items():
+            if shape not in self._sizes:
+                place = np.asfortranarray(_parking_place(shape))
+                self._scene.addBoxGeometry(shape, "world", PlannerBox(*box.size), place, _COLOR)
+                self._sizes[shape] = box.size
+        for shape in self._sizes.keys() - wanted.keys():
             # Removing geometry leaves roboplan's queries inconsistent: park it far away instead.
-            wanted[name] = ("world", Box(self._sizes[name], _parking_place(name)))
-        for name, (parent, box) in wanted.items():
+            wanted[shape] = ("world", Box(self._sizes[shape], _parking_place(shape)))
+        for shape, (parent, box) in wanted.items():
             key = (parent, box.pose.tobytes())
-            if self._placed.get(name) != key:
-                self._scene.updateGeometryPlacement(name, parent, np.asfortranarray(box.pose))
-                self._placed[name] = key
-        self._apply_ignored(self._pairs_to_ignore(scene))
+            if self._placed.get(shape) != key:
+                self._scene.updateGeometryPlacement(shape, parent, np.asfortranarray(box.pose))
+                self._placed[shape] = key
+        self._apply_ignored(self._pairs_to_ignore(scene, shapes))
         self._scene.setJointPositions(self._full(scene))
 
-    def _add_missing(self, wanted: dict[str, tuple[str, Box]]) -> None:
-        for name, (_, box) in wanted.items():
-            if name not in self._sizes:
-                place = np.asfortranarray(_parking_place(name))
-                self._scene.addBoxGeometry(name, "world", PlannerBox(*box.size), place, _COLOR)
-                self._sizes[name] = box.size
-            elif not np.allclose(self._sizes[name], box.size):
-                raise PlanningError(
-                    f"object {name} has size {box.size} m, but was {self._sizes[name]} m before"
-                )
-
-    def _pairs_to_ignore(self, scene: PlanningScene) -> set[Pair]:
-        carried = {name: arm for arm, boxes in scene.attached.items() for name in boxes}
+    def _pairs_to_ignore(self, scene: PlanningScene, shapes: dict[str, str]) -> set[Pair]:
+        carried = {shapes[name]: arm for arm, boxes in scene.attached.items() for name in boxes}
+        ignored = {_pair(shapes.get(a, a), shapes.get(b, b)) for a, b in scene.allowed}
+        known = self._sizes.keys() | self._links
+        ignored = {pair for pair in ignored if known.issuperset(pair)}
         names = sorted(self._sizes)
-        ignored = set(scene.allowed)
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
                 # Only what an arm carries can collide with another object.
                 if carried.get(a) == carried.get(b):
                     ignored.add((a, b))
-        for name, arm_name in carried.items():
+        for shape, arm_name in carried.items():
             arm = self._arms[arm_name]
-            ignored.update(_pair(name, link) for link in arm.hand_links)
+            ignored.update(_pair(shape, link) for link in arm.hand_links)
         for arm in self._arms.values():
-            ignored.update(_pair(name, f"{arm.prefix}fr3_link0") for name in names)
+            ignored.update(_pair(shape, f"{arm.prefix}fr3_link0") for shape in names)
         return ignored
 
     def _apply_ignored(self, ignored: set[Pair]) -> None:
@@ -391,8 +395,14 @@ class EmbeddedPlanner:
             free = not self._scene.hasCollisions(q)
             self._scene.updateGeometryPlacement(name, parent, np.asfortranarray(place))
             if free:
-                return f"robot or load touches {name}" if parent == "world" else f"{name} touches"
+                object_name = name.split(_SEPARATOR)[0]
+                return f"robot or load touches {object_name}"
         return "the robot touches itself or several objects"
+
+
+def _shape_name(name: str, box: Box) -> str:
+    """Name of an object's geometry: another one when a name is used again with another size."""
+    return name + _SEPARATOR + "x".join(f"{1e3 * side:.3f}" for side in box.size)
 
 
 def _parking_place(name: str) -> Array:

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building structures with one arm, joining in the hands of two."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from arms_support import bench, yawed
+
+from bricksim_core.errors import StructureError
+from bricksim_core.formats import parse_structure
+from bricksim_core.parts import BrickShape
+from bricksim_core.sequencing.planner import plan_assembly
+from bricksim_core.simulator import Simulator
+from bricksim_moveit_demo.building import (
+    Insertion,
+    StructureBuilder,
+    base_part,
+    insertions,
+    lay_out,
+)
+from bricksim_moveit_demo.description import one_arm, two_arms
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.handling import BrickHandler
+from bricksim_moveit_demo.inhand import (
+    LOWER,
+    PLATE,
+    UPPER,
+    InHandScene,
+    join_in_hand,
+    lay_out_in_hand,
+)
+from bricksim_moveit_demo.layout import Region, TableLayout, arrange
+from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
+from bricksim_moveit_demo.planning.protocol import PlanningOptions
+from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.world import Noise, SimulatedWorld
+
+TOWER = "2x4 (4,4,0)\n2x4 (4,8,0)\n2x6 (4,5,1)\n2x2 (4,5,2)\n4x2 (3,7,2)\n"
+NOISE = Noise.of(1.0, 2.0)
+
+
+def _build(text, seed, **more):
+    structure = parse_structure(text, baseplate=(12, 14))
+    plan = plan_assembly(structure, arms=1)
+    simulator = Simulator()
+    lay_out(simulator, structure, seed=seed, noise=NOISE.sample)
+    world = SimulatedWorld(simulator, one_arm(), NOISE, seed)
+    handler = BrickHandler(world, EmbeddedPlanner(one_arm(), PlanningOptions(seed=seed)), "fr3")
+    builder = StructureBuilder(world, {"fr3": handler})
+    return structure, simulator, builder.build(insertions(structure, plan), **more)
+
+
+def _same_connections(graph, other):
+    def keys(g):
+        return {(c.stud_part, c.hole_part, c.offset, c.yaw) for c in g.connections.values()}
+
+    return keys(graph) == keys(other)
+
+
+def test_five_bricks_are_built_with_noise():
+    structure, simulator, summary = _build(TOWER, seed=3)
+    assert summary.success, summary.message
+    assert (summary.inserted, summary.total) == (5, 5)
+    assert _same_connections(simulator.graph, structure.graph)
+    assert summary.duration < 5 * 20.0
+    assert summary.to_dict()["reports"][0]["outcome"] == "succeeded"
+
+
+def test_sub_assembly_is_joined_on_the_table_and_put_in_place_whole():
+    """A brick that hangs from the one above it can only come with it."""
+    text = "2x4 (4,4,0)\n2x2 (6,6,1)\n4x2 (4,6,2)\n2x2 (4,6,1)\n"
+    structure = parse_structure(text, baseplate=(12, 14))
+    plan = plan_assembly(structure, arms=1)
+    assert any(step.subassembly is not None for step in plan.steps)
+    simulator = Simulator()
+    lay_out(simulator, structure, seed=1)
+    world = SimulatedWorld(simulator, one_arm())
+    handler = BrickHandler(world, EmbeddedPlanner(one_arm(), PlanningOptions()), "fr3")
+    summary = StructureBuilder(world, {"fr3": handler}).build(insertions(structure, plan))
+    assert summary.success, summary.message
+    assert _same_connections(simulator.graph, structure.graph)
+
+
+def test_same_seed_same_run():
+    runs = [_build("2x4 (4,4,0)\n", seed=11) for _ in range(2)]
+    poses = [simulator.part_pose(1) for _, simulator, _ in runs]
+    np.testing.assert_array_equal(poses[0], poses[1])
+    assert runs[0][2].duration == runs[1][2].duration
+    assert runs[0][2].reports[0].press_force == runs[1][2].reports[0].press_force
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_two_arms_join_two_bricks_in_the_air_and_place_them(seed):
+    simulator, scene = Simulator(), InHandScene()
+    lay_out_in_hand(simulator, scene, seed)
+    arms = two_arms()
+    world = SimulatedWorld(simulator, arms, NOISE, seed)
+    planner = EmbeddedPlanner(arms, PlanningOptions(seed=seed))
+    taker, giver = (BrickHandler(world, planner, arm.name) for arm in arms)
+    heights = []
+
+    def watch(result):
+        for event in result.events:
+            if {event.connection.stud_part, event.connection.hole_part} == {LOWER, UPPER}:
+                heights.append(event.world_T_connection[2, 3])
+
+    world.listeners.append(watch)
+    summary = join_in_hand(world, taker, giver, scene)
+    assert summary.success, summary.message
+    assert summary.handed_over
+    assert heights[0] > 0.3
+    graph = simulator.graph
+    assert {(c.stud_part, c.hole_part) for c in graph.connections.values()} == {
+        (PLATE, LOWER),
+        (LOWER, UPPER),
+    }
+
+
+def test_failed_brick_does_not_stop_what_does_not_rest_on_it():
+    b = bench(
+        {1: BrickShape(4, 2), 2: BrickShape(4, 2), 3: BrickShape(2, 2)},
+        {1: yawed(1.4, 0.6), 2: yawed(0.42, 0.22), 3: yawed(0.42, -0.22)},
+    )
+    goals = [
+        InsertionGoal(1, 0, (0, 0), 0),
+        InsertionGoal(3, 1, (0, 0), 0),
+        InsertionGoal(2, 0, (4, 6), 0),
+    ]
+    summary = StructureBuilder(b.world, {"fr3": b.handler}).build([Insertion(g, ()) for g in goals])
+    assert not summary.success
+    assert [r.part_id for r in summary.reports] == [1, 2]
+    assert summary.reports[0].outcome is Outcome.UNREACHABLE
+    assert summary.reports[1].success
+    assert summary.message.startswith("brick 1: ")
+
+
+def test_base_is_the_fixed_or_the_largest_lowest_part():
+    assert base_part(parse_structure(TOWER)) == 0
+    free = parse_structure("2x4 (0,0,0)\n2x6 (4,0,0)\n2x8 (0,0,1)\n", baseplate=None)
+    assert free.graph.part(base_part(free)).shape.length == 6
+
+
+def test_plan_that_needs_two_hands_is_refused():
+    structure = parse_structure(TOWER, baseplate=(12, 14))
+    plan = plan_assembly(structure, arms=1)
+    steps = (replace(plan.steps[0], needs_support=0), *plan.steps[1:])
+    with pytest.raises(StructureError, match="need a second hand"):
+        insertions(structure, replace(plan, steps=steps))
+
+
+def test_bricks_lie_apart_inside_their_regions():
+    layout = TableLayout()
+    shapes = {i: BrickShape(4, 2) for i in range(30)}
+    poses = arrange(shapes, layout, np.random.default_rng(0))
+    centres = np.array([pose[:2, 3] for pose in poses.values()])
+    gaps = np.linalg.norm(centres[:, None] - centres[None], axis=2) + np.eye(30)
+    # Centres of bricks that are 16 mm wide, a gap apart, each off by the spread.
+    assert gaps.min() > 0.016 + layout.gap - 2.0 * np.sqrt(2.0) * layout.spread
+    for x, y in centres:
+        assert any(r.x0 <= x <= r.x1 and r.y0 <= y <= r.y1 for r in layout.regions)
+
+
+def test_too_many_bricks_are_refused():
+    layout = TableLayout(regions=(Region(0.4, 0.2, 0.5, 0.3),))
+    with pytest.raises(TaskError, match="does not fit on the table after"):
+        arrange({i: BrickShape(4, 2) for i in range(9)}, layout, np.random.default_rng(0))

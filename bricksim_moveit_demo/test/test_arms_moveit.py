@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of the MoveIt planner works without MoveIt: configuration, messages, its process."""
+
+import copy
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from arms_support import resting_scene, tool_down, yawed
+
+from bricksim_moveit_demo.description import franka, one_arm, two_arms
+from bricksim_moveit_demo.errors import DescriptionError, PlanningError, UnreachableError
+from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
+from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
+from bricksim_moveit_demo.planning.moveit import joined
+from bricksim_moveit_demo.planning.moveit_configuration import (
+    moveit_configuration,
+    validate_configuration,
+)
+from bricksim_moveit_demo.planning.moveit_messages import (
+    attached_object,
+    collision_object,
+    joint_goal,
+    pose_goal,
+    raise_for_code,
+    scene_message,
+    trajectory_of,
+)
+from bricksim_moveit_demo.planning.protocol import PlanningOptions
+from bricksim_moveit_demo.planning.scene import Box
+
+ARMS = one_arm()
+
+
+@pytest.mark.parametrize("arms", [one_arm(), two_arms()], ids=["one", "two"])
+def test_configuration_is_complete_and_names_what_exists(arms):
+    config = moveit_configuration(arms)
+    validate_configuration(config, arms)
+    urdf = ElementTree.fromstring(config["robot_description"])
+    joints = {j.get("name") for j in urdf.findall("joint")}
+    assert set(config["robot_description_planning"]["joint_limits"]) <= joints
+    controllers = config["moveit_simple_controller_manager"]
+    driven = [j for n in controllers["controller_names"] for j in controllers[n]["joints"]]
+    assert len(driven) == len(set(driven)) == 8 * len(arms)
+    assert set(driven) <= joints
+    groups = ElementTree.fromstring(config["robot_description_semantic"]).findall("group")
+    assert set(config["robot_description_kinematics"]) <= {g.get("name") for g in groups}
+    for arm in arms:
+        planners = config["ompl"][arm.group]["planner_configs"]
+        assert set(planners) <= set(config["ompl"]["planner_configs"])
+    assert config["use_sim_time"] is True
+
+
+def test_limits_are_those_of_the_description():
+    limits = moveit_configuration(ARMS)["robot_description_planning"]["joint_limits"]
+    for i in range(1, 8):
+        source = franka()["joints"][f"joint{i}"]
+        assert limits[f"fr3_joint{i}"]["max_velocity"] == source["velocity"]
+        assert limits[f"fr3_joint{i}"]["max_acceleration"] == source["acceleration"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("robot_description",),
+        ("use_sim_time",),
+        ("planning_pipelines", "pipeline_names"),
+        ("robot_description_kinematics", "fr3_arm"),
+        ("robot_description_planning", "joint_limits", "fr3_joint3", "max_acceleration"),
+        ("straight_lin", "plan_request_params", "planner_id"),
+        ("ompl", "planning_plugins"),
+        ("moveit_simple_controller_manager", "fr3_controller"),
+    ],
+)
+def test_missing_parameters_are_named(path):
+    config = copy.deepcopy(moveit_configuration(ARMS))
+    inner = config
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    with pytest.raises(DescriptionError, match=".".join(path)):
+        validate_configuration(config, ARMS)
+
+
+def test_wrong_simulation_time_flag_is_named():
+    config = moveit_configuration(ARMS)
+    config["use_sim_time"] = "yes"
+    with pytest.raises(DescriptionError, match="use_sim_time is 'yes'"):
+        validate_configuration(config, ARMS)
+
+
+def test_collision_objects_carry_pose_and_size():
+    message = collision_object("brick_3", "world", Box((0.032, 0.016, 0.0113), yawed(1, 2, 3, 90)))
+    assert message["id"] == "brick_3"
+    assert message["primitives"][0] == {"type": 1, "dimensions": [0.032, 0.016, 0.0113]}
+    assert message["pose"]["position"] == {"x": 1.0, "y": 2.0, "z": 3.0}
+    half = np.sqrt(0.5)
+    assert message["pose"]["orientation"] == pytest.approx({"x": 0, "y": 0, "z": half, "w": half})
+
+
+def test_attached_bricks_always_have_touch_links():
+    message = attached_object("brick_1", ARMS[0], Box((0.03, 0.01, 0.01), np.eye(4)))
+    assert message["link_name"] == "fr3_hand_tcp"
+    assert set(message["touch_links"]) == {"fr3_hand", "fr3_leftfinger", "fr3_rightfinger"}
+
+
+def test_scene_message_equals_the_scene():
+    objects = {f"brick_{i}": Box((0.03, 0.01, 0.01), yawed(0.1 * i, 0.0)) for i in range(4)}
+    scene = resting_scene(ARMS, objects=objects).attaching("fr3", ["brick_2"], tool_down(0, 0, 0))
+    message = scene_message(scene, ARMS)
+    assert message["is_diff"] and message["robot_state"]["is_diff"]
+    assert [o["id"] for o in message["world"]["collision_objects"]] == [
+        "brick_0",
+        "brick_1",
+        "brick_3",
+    ]
+    attached = message["robot_state"]["attached_collision_objects"]
+    assert [a["object"]["id"] for a in attached] == ["brick_2"]
+    state = message["robot_state"]["joint_state"]
+    assert dict(zip(state["name"], state["position"], strict=True)) == dict(scene.positions)
+
+
+def test_goals_name_joints_and_tool():
+    goal = joint_goal(ARMS[0].joints, np.arange(7.0))
+    assert [c["position"] for c in goal["joint_constraints"]] == list(range(7))
+    goal = pose_goal(ARMS[0], tool_down(0.5, 0.1, 0.2))
+    assert goal["position_constraints"][0]["link_name"] == "fr3_hand_tcp"
+    region = goal["position_constraints"][0]["constraint_region"]
+    assert region["primitive_poses"][0]["position"] == {"x": 0.5, "y": 0.1, "z": 0.2}
+
+
+def _message(count, joints=ARMS[0].joints):
+    points = [
+        SimpleNamespace(
+            positions=[0.1 * i + j for j in range(len(joints))],
+            velocities=[0.2] * len(joints),
+            accelerations=[],
+            time_from_start=SimpleNamespace(sec=i, nanosec=500_000_000),
+        )
+        for i in range(count)
+    ]
+    return SimpleNamespace(joint_names=list(joints), points=points)
+
+
+def test_planned_trajectories_are_read_by_joint_name():
+    message = _message(3, ARMS[0].joints[::-1])
+    trajectory = trajectory_of(message, ARMS[0].joints)
+    assert trajectory.joints == ARMS[0].joints
+    np.testing.assert_allclose(trajectory.times, [0.5, 1.5, 2.5])
+    np.testing.assert_allclose(trajectory.positions[1], 0.1 + np.arange(7.0)[::-1])
+    np.testing.assert_allclose(trajectory.accelerations, 0.0)
+
+
+def test_a_trajectory_of_one_point_is_a_rest():
+    trajectory = trajectory_of(_message(1), ARMS[0].joints)
+    assert len(trajectory.times) == 2
+    np.testing.assert_array_equal(trajectory.positions[0], trajectory.positions[1])
+
+
+def test_unusable_trajectories_are_refused():
+    with pytest.raises(PlanningError, match=r"lacks joints \['fr3_joint7'\]"):
+        trajectory_of(_message(2, ARMS[0].joints[:6]), ARMS[0].joints)
+    with pytest.raises(PlanningError, match="0 points"):
+        trajectory_of(_message(0), ARMS[0].joints)
+
+
+def test_error_codes_become_named_errors():
+    raise_for_code(1, "x")
+    with pytest.raises(UnreachableError, match="no inverse kinematics solution"):
+        raise_for_code(-31, "arm")
+    with pytest.raises(PlanningError, match=r"start state in collision \(-10\)"):
+        raise_for_code(-10, "arm")
+    with pytest.raises(PlanningError, match="unknown error"):
+        raise_for_code(-4711, "arm")
+
+
+def test_straight_pieces_are_joined_in_time():
+    piece = trajectory_of(_message(3), ARMS[0].joints)
+    both = joined([piece, piece])
+    assert len(both.times) == 5
+    assert np.all(np.diff(both.times) > 0.0)
+
+
+def _broken_planner(arms, options):
+    raise ValueError("no such robot")
+
+
+class _CrashingPlanner(EmbeddedPlanner):
+    """Dies in the middle of a request and at its end, as native code does."""
+
+    def plan_straight(self, *arguments, **keywords):
+        os.abort()
+
+    def close(self):
+        os.abort()
+
+
+def test_isolated_planner_answers_like_the_one_inside():
+    scene = resting_scene(ARMS)
+    isolated = IsolatedPlanner(EmbeddedPlanner, ARMS, PlanningOptions())
+    try:
+        direct = EmbeddedPlanner(ARMS, PlanningOptions())
+        goal = tool_down(0.5, 0.1, 0.2)
+        a = isolated.plan_to_pose(scene, ARMS[0], goal)
+        b = direct.plan_to_pose(scene, ARMS[0], goal)
+        np.testing.assert_array_equal(a.positions, b.positions)
+        with pytest.raises(UnreachableError, match="no joint position"):
+            isolated.plan_to_pose(scene, ARMS[0], tool_down(2.0, 0.0, 0.2))
+        assert isolated.reach(scene, ARMS[0], goal)
+    finally:
+        isolated.close()
+
+
+def test_a_planner_that_does_not_start_says_why():
+    with pytest.raises(PlanningError, match="did not start: no such robot"):
+        IsolatedPlanner(_broken_planner, ARMS, PlanningOptions())
+
+
+def test_a_crash_of_the_planner_is_an_error_not_a_crash():
+    isolated = IsolatedPlanner(_CrashingPlanner, ARMS, PlanningOptions())
+    with pytest.raises(PlanningError, match="ended with code -6"):
+        isolated.plan_straight(resting_scene(ARMS), ARMS[0], [tool_down(0.5, 0.1, 0.2)])
+    isolated.close()
+
+
+PROGRAM = """
+from arms_support import resting_scene, tool_down
+from test_arms_moveit import ARMS, _CrashingPlanner
+from bricksim_moveit_demo.errors import PlanningError
+from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
+from bricksim_moveit_demo.planning.protocol import PlanningOptions
+
+if __name__ == "__main__":
+    planner = IsolatedPlanner(_CrashingPlanner, ARMS, PlanningOptions())
+    try:
+        planner.plan_to_pose(resting_scene(ARMS), ARMS[0], tool_down(2.0, 0.0, 0.2))
+    except PlanningError:
+        print("result first")
+    planner.close()
+"""
+
+
+def test_exit_code_is_zero_after_a_failed_plan_and_a_crash_at_the_end(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "result first" in done.stdout

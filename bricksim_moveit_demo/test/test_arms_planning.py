@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion planning: the embedded planner, checked with an independent collision model."""
+
+import numpy as np
+import pinocchio
+import pytest
+from arms_support import resting_scene, tool_down, yawed
+from scipy.spatial.transform import Rotation
+
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import inverse
+from bricksim_moveit_demo.description import (
+    READY,
+    franka,
+    one_arm,
+    robot_srdf,
+    robot_urdf,
+    two_arms,
+)
+from bricksim_moveit_demo.errors import PlanningError, UnreachableError
+from bricksim_moveit_demo.kinematics import ArmKinematics
+from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
+from bricksim_moveit_demo.planning.scene import (
+    TABLE,
+    Box,
+    PlanningScene,
+    brick_box,
+    brick_name,
+    table_box,
+)
+
+ARM = one_arm()[0]
+WALL = Box((0.3, 0.02, 0.5), yawed(0.5, 0.0, 0.25))
+
+
+@pytest.fixture(scope="module")
+def planner():
+    return EmbeddedPlanner(one_arm(), PlanningOptions())
+
+
+@pytest.fixture(scope="module")
+def kinematics():
+    return ArmKinematics(ARM)
+
+
+class Witness:
+    """Collisions between arm and boxes by Pinocchio and coal alone."""
+
+    def __init__(self, boxes):
+        urdf = robot_urdf(one_arm())
+        self.model = pinocchio.buildModelFromXML(urdf)
+        self.geometry = pinocchio.buildGeomFromUrdfString(
+            self.model, urdf, pinocchio.GeometryType.COLLISION
+        )
+        own = self.geometry.ngeoms
+        for name, box in boxes.items():
+            placement = pinocchio.SE3(box.pose)
+            shape = pinocchio.hppfcl.Box(*box.size)
+            self.geometry.addGeometryObject(pinocchio.GeometryObject(name, 0, placement, shape))
+        self.geometry.addAllCollisionPairs()
+        pinocchio.removeCollisionPairsFromXML(
+            self.model, self.geometry, robot_srdf(one_arm()), False
+        )
+        self.own = own
+        self.data, self.results = self.model.createData(), self.geometry.createData()
+
+    def collides(self, arm_positions, finger=0.04):
+        q = np.array([*arm_positions, finger, finger])
+        return pinocchio.computeCollisions(
+            self.model, self.data, self.geometry, self.results, q, True
+        )
+
+
+def _with(positions):
+    return dict(zip(ARM.joints, np.asarray(positions).tolist(), strict=True))
+
+
+def test_free_motion_reaches_the_pose_around_a_wall(planner, kinematics):
+    scene = resting_scene([ARM], objects={TABLE: table_box(), "wall": WALL})
+    start = planner.reach(scene, ARM, tool_down(0.45, 0.3, 0.1))[0]
+    scene = scene.with_positions(_with(start))
+    goal = tool_down(0.45, -0.3, 0.1)
+    trajectory = planner.plan_to_pose(scene, ARM, goal)
+    np.testing.assert_allclose(trajectory.positions[0], start, atol=1e-9)
+    reached = kinematics.tool_pose(trajectory.positions[-1])
+    np.testing.assert_allclose(reached, goal, atol=2e-4)
+    witness = Witness({"wall": WALL})
+    # Between the start and the goal the straight way in joint space goes through the wall.
+    direct = [
+        witness.collides(start + s * (trajectory.positions[-1] - start))
+        for s in np.linspace(0.0, 1.0, 50)
+    ]
+    assert any(direct)
+    fine = np.linspace(0.0, trajectory.duration, 400)
+    assert not any(witness.collides(trajectory.sample(t)[0]) for t in fine)
+
+
+def test_trajectories_respect_the_limits(planner):
+    scene = resting_scene([ARM], objects={TABLE: table_box()})
+    trajectory = planner.plan_to_pose(scene, ARM, tool_down(0.3, -0.45, 0.2))
+    numbers = franka()["joints"]
+    for i in range(7):
+        limits = numbers[f"joint{i + 1}"]
+        assert np.abs(trajectory.velocities[:, i]).max() <= 0.6 * limits["velocity"] * 1.001
+        assert np.abs(trajectory.accelerations[:, i]).max() <= 0.4 * limits["acceleration"] * 1.001
+    # Positions, velocities and accelerations belong together.
+    t, v = trajectory.times, trajectory.velocities
+    slope = np.gradient(trajectory.positions, t, axis=0)
+    np.testing.assert_allclose(slope[2:-2], v[2:-2], atol=0.02)
+    np.testing.assert_allclose(v[[0, -1]], 0.0, atol=1e-9)
+
+
+def test_straight_motion_is_straight_level_and_slow(planner, kinematics):
+    scene = resting_scene([ARM], objects={TABLE: table_box()})
+    start = planner.reach(scene, ARM, tool_down(0.5, 0.1, 0.2))[0]
+    scene = scene.with_positions(_with(start))
+    trajectory = planner.plan_straight(scene, ARM, [tool_down(0.5, 0.1, 0.05)], speed=0.05)
+    poses = np.array([kinematics.tool_pose(q) for q in trajectory.positions])
+    assert np.abs(poses[:, :2, 3] - [0.5, 0.1]).max() < 6e-4
+    angles = Rotation.from_matrix(poses[:, :3, :3] @ poses[0, :3, :3].T).magnitude()
+    assert angles.max() < 6e-3
+    np.testing.assert_allclose(poses[-1, 2, 3], 0.05, atol=6e-4)
+    speeds = np.linalg.norm(np.diff(poses[:, :3, 3], axis=0), axis=1) / np.diff(trajectory.times)
+    assert speeds.max() < 0.055
+
+
+def test_held_brick_collides_and_may_be_allowed(planner, kinematics):
+    shape = BrickShape(4, 2)
+    at_tool = kinematics.tool_pose(np.array(READY))
+    held = brick_box(shape, at_tool @ inverse(yawed(0.0, 0.0, 0.012)))
+    below = tool_down(0.5, 0.1, 0.1)
+    # Just under the place where the held brick ends up, clear of the fingers.
+    obstacle = Box((0.03, 0.015, 0.01), yawed(0.5, 0.1, 0.1 - 0.03))
+    scene = resting_scene(
+        [ARM], objects={brick_name(7): Box(held.size, at_tool), "obstacle": obstacle}
+    ).with_positions(dict.fromkeys(ARM.fingers, 0.012))
+    assert planner.reach(scene.without([brick_name(7)]), ARM, below)
+    longer = Box((0.03, 0.015, 0.06), at_tool)
+    carrying = scene.without([brick_name(7)])
+    carrying = PlanningScene(carrying.positions, {**carrying.objects, "rod": longer}).attaching(
+        ARM.name, ["rod"], at_tool
+    )
+    with pytest.raises(UnreachableError, match="obstacle"):
+        planner.reach(carrying, ARM, below)
+    assert planner.reach(carrying.allowing([("rod", "obstacle")]), ARM, below)
+    # Put down again, nothing is in the way.
+    assert planner.reach(scene.without([brick_name(7)]), ARM, below)
+
+
+def test_scene_of_each_request_counts_alone(planner):
+    goal = tool_down(0.5, 0.1, 0.1)
+    free = resting_scene([ARM])
+    blocked = resting_scene([ARM], objects={"block": Box((0.1, 0.1, 0.2), yawed(0.5, 0.1, 0.1))})
+    for _ in range(3):
+        assert planner.reach(free, ARM, goal)
+        with pytest.raises(UnreachableError, match="touches block"):
+            planner.reach(blocked, ARM, goal)
+
+
+def test_same_request_same_answer():
+    scene = resting_scene([ARM], objects={"wall": WALL})
+    answers = []
+    for _ in range(2):
+        planner = EmbeddedPlanner(one_arm(), PlanningOptions(seed=5))
+        start = planner.reach(scene, ARM, tool_down(0.45, 0.3, 0.1))[0]
+        at = scene.with_positions(_with(start))
+        answers.append(planner.plan_to_pose(at, ARM, tool_down(0.45, -0.3, 0.1)))
+    np.testing.assert_array_equal(answers[0].positions, answers[1].positions)
+
+
+def test_reach_offers_different_solutions_away_from_the_limits(planner, kinematics):
+    solutions = planner.reach(resting_scene([ARM]), ARM, tool_down(0.5, 0.0, 0.1), count=3)
+    assert len(solutions) == 3
+    for i, a in enumerate(solutions):
+        np.testing.assert_allclose(kinematics.tool_pose(a), tool_down(0.5, 0.0, 0.1), atol=2e-4)
+        assert np.minimum(a - kinematics.lower, kinematics.upper - a).min() >= 0.15
+        assert all(np.abs(a - b).max() > 0.1 for b in solutions[:i])
+
+
+def test_reasons_of_failure(planner):
+    scene = resting_scene([ARM], objects={TABLE: table_box()})
+    with pytest.raises(
+        UnreachableError, match=r"no joint position puts the tool at x, y, z = 1\.5"
+    ):
+        planner.plan_to_pose(scene, ARM, tool_down(1.5, 0.0, 0.1))
+    with pytest.raises(UnreachableError, match=r"in collision: .*touches table"):
+        planner.plan_to_pose(scene, ARM, tool_down(0.5, 0.0, -0.02))
+    with pytest.raises(PlanningError, match="straight motion"):
+        planner.plan_straight(scene, ARM, [tool_down(1.2, 0.0, 0.3)])
+    inside = resting_scene([ARM], objects={"block": Box((0.2, 0.2, 0.2), yawed(0.3, 0.0, 0.45))})
+    with pytest.raises(PlanningError, match=r"start is in collision: .*touches block"):
+        planner.plan_to_joints(inside, ARM, [np.array(READY) + 0.1])
+
+
+def test_two_arms_avoid_each_other():
+    arms = two_arms()
+    planner = EmbeddedPlanner(arms, PlanningOptions())
+    scene = resting_scene(arms)
+    middle = tool_down(0.55, 0.0, 0.2)
+    left = planner.reach(scene, arms[0], middle)[0]
+    there = scene.with_positions(dict(zip(arms[0].joints, left.tolist(), strict=True)))
+    with pytest.raises(UnreachableError, match="in collision"):
+        planner.reach(there, arms[1], middle)
+    aside = tool_down(0.55, 0.3, 0.2)
+    assert planner.plan_to_pose(there, arms[1], aside).joints == arms[1].joints
+
+
+def test_unknown_planner_is_named():
+    with pytest.raises(PlanningError, match="planner is 'magic', expected 'auto', 'embedded'"):
+        create_planner("magic", one_arm())
