@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,7 @@ def test_files_that_fail_do_not_stop_the_others_and_order_is_kept():
     assert "floating" in reports[3].error
     assert "is a directory" in reports[5].error
     assert "not connected to the ground" in reports[6].error
+    assert all(r.error.startswith(f"{r.file}: ") for r in reports if r.error)
 
 
 def test_processes_give_the_same_answers_in_the_same_order():
@@ -77,7 +79,7 @@ def test_processes_give_the_same_answers_in_the_same_order():
 
 
 def test_unknown_part_or_model_is_an_error_of_the_file():
-    with pytest.raises(BrickSimError, match="99"):
+    with pytest.raises(BrickSimError, match=rf"^{re.escape(GOOD[0])}: part id 99 .*0 to \d+$"):
         analyze_file(GOOD[0], AnalysisOptions(loads={99: (0.0,) * 6}))
     with pytest.raises(BrickSimError, match="model is 'oracle'"):
         analyze_file(GOOD[0], AnalysisOptions(model="oracle"))

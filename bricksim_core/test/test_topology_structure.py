@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Taking parts out of a structure leaves the others where they are."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from bricksim_core.errors import UnknownIdError
 from bricksim_core.formats import read_structure
 from bricksim_core.spatial import transform
+from bricksim_core.topology import BrickTopologyGraph, Structure
 
 TABLE = Path(__file__).parent / "data/brickgpt/demo_table.txt"
 
@@ -38,3 +40,19 @@ def test_without(removed):
 def test_without_an_unknown_part():
     with pytest.raises(UnknownIdError, match="999"):
         read_structure(TABLE).without([999])
+
+
+def test_errors_call_a_structure_by_its_file():
+    from_file = read_structure(TABLE)
+    assert (from_file.name, from_file.label) == ("demo_table", str(TABLE))
+    assert from_file.without([1]).label == str(TABLE)
+    assert Structure(BrickTopologyGraph(), {}, name="tower").label == "tower"
+
+
+def test_check_part_names_file_and_ids():
+    structure = read_structure(TABLE)
+    structure.check_part(59)
+    with pytest.raises(UnknownIdError, match=rf"^{re.escape(str(TABLE))}: part id 60 .*0 to 59$"):
+        structure.check_part(60)
+    with pytest.raises(UnknownIdError, match="a structure with parts"):
+        Structure(BrickTopologyGraph(), {}).check_part(0)

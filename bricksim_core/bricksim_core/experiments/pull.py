@@ -91,7 +91,7 @@ def pull(
         BrickSimError: A number is out of range, or the world holds the part.
     """
     force = checked("force", force, 1e-6, MAX_FORCE, "N")
-    structure.graph.part(part)
+    structure.check_part(part)
     along = np.asarray(direction, dtype=float)
     length = float(np.linalg.norm(along)) if along.shape == (3,) else math.nan
     if not (math.isfinite(length) and length > 0.0):
@@ -99,7 +99,9 @@ def pull(
     along = along / length
     held = replace(structure, fixed=structure.fixed or lowest_parts(structure))
     if part in held.fixed:
-        raise BrickSimError(f"part {part} is held by the world, expected one that can be pulled")
+        raise BrickSimError(
+            f"{structure.label}: part {part} is held by the world, expected one that can be pulled"
+        )
     limit, overloaded = static_limit(held, part, force, along, config)
 
     # A slower rise about the expected limit, so that a frame's increase is about 1 % of it.

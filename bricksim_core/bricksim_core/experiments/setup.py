@@ -88,7 +88,7 @@ def extent(structure: Structure, world_T_structure: Array) -> tuple[Array, Array
     """
     scene, _, poses = structure_scene(structure)
     if not len(poses):
-        raise StructureError(f"{structure.name}: holds no part")
+        raise StructureError(f"{structure.label}: holds no part")
     corners = corner_points(scene.shapes, world_T_structure @ poses).reshape(-1, 3)
     return corners.min(axis=0), corners.max(axis=0)
 

@@ -96,7 +96,7 @@ def parse_structure(
 
     Args:
         text: Content of a structure file.
-        name: What to call it in errors; the structure is named after its stem.
+        name: What to call it in errors, now and later; the structure is named after its stem.
         format: Its format; None detects it from the content.
         strict: Raise where something would be left out (see `Structure.skipped`).
         baseplate: For StableText2Brick and StableLego, what stands under layer 0 as part 0, held by
@@ -109,6 +109,19 @@ def parse_structure(
             what was expected.
     """
     _check_baseplate(baseplate)
+    structure = _parse(text, name, format, strict, baseplate, library)
+    structure.file = name
+    return structure
+
+
+def _parse(
+    text: str,
+    name: str,
+    format: Format | str | None,
+    strict: bool,
+    baseplate: BaseplateOption,
+    library: Library | str | os.PathLike[str] | None,
+) -> Structure:
     wanted = None if format is None else _format(format)
     title = _title(name)
     data: Any = None

@@ -95,7 +95,7 @@ def format_text(structure: Structure) -> str:
     grid = _grid(structure)
     boxes = {p: box for p, box in grid.boxes.items() if p != grid.baseplate}
     if not boxes:
-        raise FormatError(f"{structure.name}: holds no brick to write")
+        raise FormatError(f"{structure.label}: holds no brick to write")
     shift_x = -min(0, *(box[0] for box in boxes.values()))
     shift_y = -min(0, *(box[1] for box in boxes.values()))
     lines = []
@@ -105,7 +105,7 @@ def format_text(structure: Structure) -> str:
         problem = _problem(shape, layer, rest)
         if problem:
             raise FormatError(
-                f"{structure.name}: part {part_id} ({shape}) cannot be written as StableText2Brick"
+                f"{structure.label}: part {part_id} ({shape}) cannot be written as StableText2Brick"
                 f" text: {problem}"
             )
         lines.append(f"{x1 - x0}x{y1 - y0} ({x0 + shift_x},{y0 + shift_y},{layer})\n")
@@ -120,7 +120,7 @@ def _grid(structure: Structure) -> CommonGrid:
     if not np.array_equal(grid.world_T_grid[:3, :3], np.eye(3)):
         first = structure.graph.part_ids[0]
         raise FormatError(
-            f"{structure.name}: the component of part {first} is turned off the axes of the world,"
+            f"{structure.label}: the component of part {first} is turned off the axes of the world,"
             " which StableText2Brick text cannot express"
         )
     return grid

@@ -29,7 +29,7 @@ def check_supported(structure: Structure) -> None:
     """
     boxes = part_boxes(structure)
     if len(boxes.part_ids) == 0:
-        raise StructureError(f"{structure.name}: holds no part")
+        raise StructureError(f"{structure.label}: holds no part")
     pairs = near_pairs(boxes, _TOLERANCE)
     problems = []
     for i, j, gap in zip(pairs.first, pairs.second, pairs.gap, strict=True):
@@ -49,7 +49,7 @@ def check_supported(structure: Structure) -> None:
     if problems:
         more = len(problems) - _LISTED
         text = "; ".join(problems[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
-        raise StructureError(f"{structure.name}: {text}")
+        raise StructureError(f"{structure.label}: {text}")
 
 
 def describe_part(structure: Structure, part_id: int) -> str:

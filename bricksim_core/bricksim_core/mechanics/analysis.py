@@ -200,11 +200,11 @@ def analyze(
     connection_model = get_model(model)
     graph = structure.graph
     if not len(graph):
-        raise StructureError(f"{structure.name}: holds no part")
+        raise StructureError(f"{structure.label}: holds no part")
     vector = _gravity_vector(gravity)
     wrenches = {int(part_id): _wrench(part_id, w) for part_id, w in (loads or {}).items()}
     for part_id in wrenches:
-        graph.part(part_id)
+        structure.check_part(part_id)
 
     components, build_time, limit_time = [], 0.0, 0.0
     for component_id in graph.component_ids:

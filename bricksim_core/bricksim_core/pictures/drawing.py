@@ -81,7 +81,7 @@ def draw_structure(
     """
     scene, part_ids, poses = structure_scene(structure)
     if not part_ids:
-        raise PictureError(f"{structure.name}: holds no part, nothing to draw")
+        raise PictureError(f"{structure.label}: holds no part, nothing to draw")
     if utilization is not None:
         values = utilization_colors(part_utilization(structure, utilization, part_ids))
         scene = Scene(scene.shapes, tuple((int(r), int(g), int(b)) for r, g, b in values))

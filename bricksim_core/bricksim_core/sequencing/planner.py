@@ -54,7 +54,7 @@ def plan_assembly(
     if not (math.isfinite(press_force) and press_force >= 0.0):
         raise SequenceError(f"press_force is {press_force!r} N, expected a number >= 0")
     if not len(structure.graph):
-        raise SequenceError(f"{structure.name}: holds no part")
+        raise SequenceError(f"{structure.label}: holds no part")
     piece = workpiece(structure)
     plate = piece.grid.baseplate
     fixed = structure.fixed | (frozenset() if plate is None else {plate})

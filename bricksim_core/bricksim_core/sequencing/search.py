@@ -457,7 +457,7 @@ def _text(reason: _Reason) -> str:
 
 
 def _opening(piece: Workpiece) -> str:
-    return f"{piece.structure.name}: cannot be built: "
+    return f"{piece.structure.label}: cannot be built: "
 
 
 def _listed(part_ids: Iterable[int]) -> str:

@@ -55,13 +55,13 @@ def common_grid(structure: Structure) -> CommonGrid:
         pose = structure.component_poses[component_id]
         first = graph.component_parts(component_id)[0]
         if abs(pose[2, 2] - 1.0) > TOLERANCE:
-            raise StructureError(f"{structure.name}: the component of part {first} is tilted")
+            raise StructureError(f"{structure.label}: the component of part {first} is tilted")
         if index == 0:
             world_T_grid = _grid_of(pose)
         grid_T_component = _on_grid(world_T_grid, pose)
         if grid_T_component is None:
             raise StructureError(
-                f"{structure.name}: the component of part {first} stands off the stud grid of the"
+                f"{structure.label}: the component of part {first} stands off the stud grid of the"
                 " others"
             )
         for part_id in graph.component_parts(component_id):

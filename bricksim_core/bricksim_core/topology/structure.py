@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import BrickTopologyGraph
 
@@ -41,6 +42,7 @@ class Structure:
         pose_hints: Poses by which the file placed the components, at most one for each, in the
             file's order; None if it was no topology file. They say which part a writer names, the
             poses that hold are ``component_poses``.
+        file: The file that it was read from, as it was given; empty if there is none.
     """
 
     graph: BrickTopologyGraph
@@ -51,6 +53,25 @@ class Structure:
     skipped: list[str] = field(default_factory=list)
     ground: float | None = None
     pose_hints: tuple[PoseHint, ...] | None = None
+    file: str = ""
+
+    @property
+    def label(self) -> str:
+        """What errors call it: its file, or its name if it has none."""
+        return self.file or self.name
+
+    def check_part(self, part_id: int) -> None:
+        """Refuses a part id, given from outside, that the structure does not have.
+
+        Raises:
+            UnknownIdError: Names the structure, the id and the ids that there are.
+        """
+        if part_id not in self.graph:
+            ids = self.graph.part_ids
+            known = f"one of {min(ids)} to {max(ids)}" if ids else "a structure with parts"
+            raise UnknownIdError(
+                f"{self.label}: part id {part_id} does not exist, expected {known}"
+            )
 
     def without(self, part_ids: Iterable[int]) -> Structure:
         """A copy that lacks some parts; what is left stays where it is.

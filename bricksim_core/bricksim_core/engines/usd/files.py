@@ -136,6 +136,7 @@ def read_stage(path: str | Path) -> Structure:
         name=Path(path).stem,
         origins={ids[b.path]: b.path for b in bricks},
         skipped=skipped,
+        file=str(path),
     )
 
 
