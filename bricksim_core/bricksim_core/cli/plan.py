@@ -35,7 +35,7 @@ def command(
     arms: Annotated[int, typer.Option("--arms", min=1, max=2, help="Arms that may be used.")] = 2,
     press: Annotated[
         float, typer.Option("--press", metavar="N", help="Force of each press [N].")
-    ] = 15.0,
+    ] = 5.0,
     gripper: Annotated[
         bool,
         typer.Option("--gripper/--no-gripper", help="Leave room for a gripper beside each brick."),
