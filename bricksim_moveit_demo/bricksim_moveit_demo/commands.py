@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands: build a structure, join in the hands, measure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bricksim_core.errors import BrickSimError
+from bricksim_core.formats import read_structure
+from bricksim_core.sequencing import plan_assembly
+from bricksim_moveit_demo import scenes
+from bricksim_moveit_demo.benchmark import measure, table
+from bricksim_moveit_demo.building import base_part
+from bricksim_moveit_demo.reports import Report
+from bricksim_moveit_demo.scenes import SceneOptions
+
+
+def assemble(arguments: Sequence[str] | None = None) -> int:
+    """``assemble FILE``: one arm builds a structure."""
+    parser = _parser("One arm builds a structure from bricks on the table.")
+    parser.add_argument("structure", help="structure file of any known format")
+    chosen = parser.parse_args(arguments)
+
+    def tell(report: Report, inserted: int, total: int) -> None:
+        text = f"{inserted}/{total} brick {report.part_id}: {report.outcome}"
+        text += f", {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
+        print(f"{text}  {report.message}".rstrip(), flush=True)
+
+    try:
+        structure = read_structure(chosen.structure)
+        summary = scenes.assemble(structure, _options(chosen), chosen.out, tell)
+    except BrickSimError as error:
+        print(f"assemble: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"{'built' if summary.success else 'not built'}: {summary.inserted} of {summary.total} in"
+        f" {summary.duration:.1f} simulated seconds"
+    )
+    return 0 if summary.success else 1
+
+
+def inhand(arguments: Sequence[str] | None = None) -> int:
+    """``inhand``: two arms join two bricks in the air."""
+    chosen = _parser("Two arms join two bricks in the air and place them.").parse_args(arguments)
+    try:
+        summary = scenes.assemble_in_hand(options=_options(chosen), out=chosen.out)
+    except BrickSimError as error:
+        print(f"inhand: {error}", file=sys.stderr)
+        return 2
+    print(f"{summary.outcome} {summary.message}".rstrip() + f" in {summary.duration:.1f} s")
+    return 0 if summary.success else 1
+
+
+def benchmark(arguments: Sequence[str] | None = None) -> int:
+    """``assembly_benchmark FILE...``: many seeds, one table."""
+    parser = _parser("Builds structures over many seeds and prints a table.")
+    parser.add_argument("structures", nargs="+", help="structure files")
+    parser.add_argument("--seeds", type=int, default=20, help="number of seeds")
+    parser.add_argument(
+        "--bricks", type=int, default=0, help="build only the first N steps of each plan; 0: all"
+    )
+    chosen = parser.parse_args(arguments)
+    rows = []
+    try:
+        for path in chosen.structures:
+            structure = read_structure(path)
+            if chosen.bricks:
+                base = [base_part(structure)]
+                steps = plan_assembly(structure, arms=1, base=base).steps[chosen.bricks :]
+                structure = structure.without([p for step in steps for p in step.parts])
+            seeds = range(chosen.seed, chosen.seed + chosen.seeds)
+            rows.append(
+                measure(
+                    structure,
+                    seeds,
+                    _options(chosen),
+                    lambda seed, s: print(
+                        f"  seed {seed}: {s.inserted}/{s.total} {s.message}".rstrip(), flush=True
+                    ),
+                )
+            )
+    except BrickSimError as error:
+        print(f"assembly_benchmark: {error}", file=sys.stderr)
+        return 2
+    print(table(rows), end="")
+    return 0
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--seed", type=int, default=0, help="seed of layout, noise and planner")
+    parser.add_argument(
+        "--noise",
+        nargs=2,
+        type=float,
+        default=(1.0, 2.0),
+        metavar=("MM", "DEGREES"),
+        help="greatest errors of brick places and of observations",
+    )
+    parser.add_argument(
+        "--planner", default="embedded", choices=("auto", "embedded", "moveit"), help="planner"
+    )
+    parser.add_argument("--out", type=Path, help="folder for summary.json, video and picture")
+    parser.add_argument("--film", action="store_true", help="make the video and the picture")
+    return parser
+
+
+def _options(chosen: argparse.Namespace) -> SceneOptions:
+    return SceneOptions(
+        seed=chosen.seed,
+        noise_mm=chosen.noise[0],
+        noise_degrees=chosen.noise[1],
+        planner=chosen.planner,
+        film=chosen.film,
+    )

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures and videos of arms at work."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from bricksim_core.events import StepResult
+from bricksim_core.parts.mesh import Surface
+from bricksim_core.pictures import Scene, Solid, SolidKind, draw_motion, write_png, write_video
+from bricksim_core.pictures.camera import Camera
+from bricksim_core.simulator import Simulator
+from bricksim_core.spatial import Array, transform
+from bricksim_moveit_demo.description import ArmDescription, franka, mesh_dir
+
+_WHITE = (235, 235, 235)
+_DARK = (60, 62, 66)
+_LINKS = (*(f"link{i}" for i in range(8)), "hand", "leftfinger", "rightfinger")
+_SPEED = 4.0
+"""How much faster than the simulation the video runs."""
+_RATE = 24.0
+"""Frames of the video per second."""
+
+
+class Film:
+    """Collects what a video shows; a listener of `SimulatedWorld`.
+
+    Args:
+        simulator: The simulator.
+        arms: Its robots.
+    """
+
+    def __init__(self, simulator: Simulator, arms: Sequence[ArmDescription]) -> None:
+        self._simulator = simulator
+        self._period = _SPEED / _RATE
+        self._next = 0.0
+        self._times: list[float] = []
+        self._parts: list[Array] = []
+        self._solids: list[Array] = []
+        self._links = [(arm, link) for arm in arms for link in _LINKS]
+        pieces = [_link_solids(link) for _, link in self._links]
+        graph = simulator.graph
+        self._scene = Scene(
+            tuple(graph.part(p).shape for p in graph.part_ids),
+            tuple(graph.part(p).color for p in graph.part_ids),
+            tuple(solid for link in pieces for solid, _ in link),
+        )
+        self._local = [[pose for _, pose in link] for link in pieces]
+
+    def __call__(self, result: StepResult) -> None:
+        """Takes a frame if one is due."""
+        if result.time >= self._next:
+            self._next = result.time + self._period
+            self.take(result.time, result.world_T_part)
+
+    def take(self, time: float, world_T_part: Array) -> None:
+        """Takes a frame."""
+        engine = self._simulator.engine
+        poses = []
+        for (arm, link), local in zip(self._links, self._local, strict=True):
+            world_T_link = engine.link_pose(arm.name, f"{arm.prefix}fr3_{link}")
+            poses += [world_T_link @ pose for pose in local]
+        self._times.append(time)
+        self._parts.append(world_T_part.copy())
+        self._solids.append(np.array(poses))
+
+    def write(self, video: Path, picture: Path) -> None:
+        """Writes the video and its last frame as a picture.
+
+        Raises:
+            PictureError: There is no headless OpenGL here, or a file cannot be written.
+        """
+        frames = draw_motion(
+            self._scene,
+            np.array(self._parts),
+            captions=[f"{time:.1f} s" for time in self._times],
+            world_T_solid=np.array(self._solids),
+            camera=_camera(),
+        )
+        last = None
+
+        def passing():
+            nonlocal last
+            for frame in frames:
+                last = frame
+                yield frame
+
+        write_video(passing(), video, fps=_RATE)
+        if last is not None:
+            write_png(last, picture)
+
+
+def _camera() -> Camera:
+    """Looks at the work place from the side of the arm's shoulder."""
+    return Camera(
+        target=(0.42, 0.0, 0.12), distance=1.45, azimuth=np.radians(145.0), elevation=0.42
+    )
+
+
+def _link_solids(link: str) -> list[tuple[Solid, Array]]:
+    """What a link looks like, poses in the link frame [m]."""
+    if link.endswith("finger"):
+        return [
+            (Solid(SolidKind.BOX, tuple(0.5 * s for s in shape["size"]), _DARK), _pose(shape))
+            for shape in franka()["shapes"]["finger"]
+        ]
+    path = Path(mesh_dir().removeprefix("file://")) / "collision" / f"{link}.stl"
+    color = _DARK if link == "hand" else _WHITE
+    return [(Solid(SolidKind.MESH, color=color, surface=_stl_surface(path)), np.eye(4))]
+
+
+def _pose(shape: dict) -> Array:
+    return transform(shape["xyz"], Rotation.from_euler("xyz", shape["rpy"]).as_quat())
+
+
+def _stl_surface(path: Path) -> Surface:
+    """The triangles of a binary STL file, flat shaded."""
+    data = path.read_bytes()
+    (count,) = struct.unpack("<I", data[80:84])
+    record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("tag", "<u2")])
+    triangles = np.frombuffer(data[84:], record, count)
+    corners = triangles["corners"].astype(float)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-12)[:, None]
+    return Surface(
+        corners.reshape(-1, 3),
+        np.repeat(normals, 3, axis=0),
+        np.arange(3 * count).reshape(-1, 3),
+    )

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two scenes, ready to run headless: building a structure, joining in the hands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bricksim_core.atomic import replacing
+from bricksim_core.sequencing import plan_assembly
+from bricksim_core.simulator import Simulator, SimulatorConfig
+from bricksim_core.topology.structure import Structure
+from bricksim_moveit_demo.building import (
+    StructureBuilder,
+    Summary,
+    base_part,
+    insertions,
+    lay_out,
+)
+from bricksim_moveit_demo.description import one_arm, two_arms
+from bricksim_moveit_demo.filming import Film
+from bricksim_moveit_demo.handling import BrickHandler
+from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, join_in_hand, lay_out_in_hand
+from bricksim_moveit_demo.layout import TableLayout
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
+from bricksim_moveit_demo.reports import Report
+from bricksim_moveit_demo.world import Noise, SimulatedWorld
+
+
+@dataclass(frozen=True)
+class SceneOptions:
+    """How a scene is run.
+
+    Attributes:
+        seed: Seed of the layout, the noise and the planner.
+        noise_mm: Greatest error of brick places and observations along x and y [mm].
+        noise_degrees: Greatest yaw error [degrees].
+        planner: ``auto``, ``embedded`` or ``moveit``.
+        film: True: pictures and a video are made.
+        parameters: Numbers of picking and inserting.
+        config: Settings of the simulator.
+    """
+
+    seed: int = 0
+    noise_mm: float = 1.0
+    noise_degrees: float = 2.0
+    planner: str = "embedded"
+    film: bool = False
+    parameters: TaskParameters = TaskParameters()
+    config: SimulatorConfig = SimulatorConfig()
+
+    @property
+    def noise(self) -> Noise:
+        """The errors."""
+        return Noise.of(self.noise_mm, self.noise_degrees)
+
+
+def assemble(
+    structure: Structure,
+    options: SceneOptions = SceneOptions(),
+    out: Path | None = None,
+    progress: Callable[[Report, int, int], None] | None = None,
+    layout: TableLayout | None = None,
+) -> Summary:
+    """One arm builds a structure from bricks on the table.
+
+    Args:
+        structure: What to build.
+        options: How.
+        out: Folder for summary.json, final.png and video.mp4; None: none are written.
+        progress: Called after each brick.
+        layout: Where things stand.
+
+    Raises:
+        SequenceError: No order of insertions builds it.
+        StructureError: It needs more than one arm.
+        TaskError: The bricks do not fit on the table.
+    """
+    steps = insertions(structure, plan_assembly(structure, arms=1, base=[base_part(structure)]))
+    simulator = Simulator(config=options.config)
+    lay_out(simulator, structure, layout, options.seed, options.noise.sample)
+    arms = one_arm()
+    world = SimulatedWorld(simulator, arms, options.noise, options.seed)
+    planner = create_planner(options.planner, arms, PlanningOptions(seed=options.seed))
+    film = _film(world, options)
+    try:
+        handlers = {a.name: BrickHandler(world, planner, a.name, options.parameters) for a in arms}
+        summary = StructureBuilder(world, handlers, progress).build(steps)
+    finally:
+        planner.close()
+    _write(out, summary, options, structure.name, film)
+    return summary
+
+
+def assemble_in_hand(
+    scene: InHandScene = InHandScene(),
+    options: SceneOptions = SceneOptions(),
+    out: Path | None = None,
+) -> InHandSummary:
+    """Two arms join two bricks in the air and put the result onto a plate.
+
+    Args:
+        scene: What they join.
+        options: How.
+        out: Folder for summary.json, final.png and video.mp4; None: none are written.
+    """
+    simulator = Simulator(config=options.config)
+    lay_out_in_hand(simulator, scene, options.seed)
+    arms = two_arms()
+    world = SimulatedWorld(simulator, arms, options.noise, options.seed)
+    planner = create_planner(options.planner, arms, PlanningOptions(seed=options.seed))
+    film = _film(world, options)
+    try:
+        taker, giver = (BrickHandler(world, planner, a.name, options.parameters) for a in arms)
+        summary = join_in_hand(world, taker, giver, scene)
+    finally:
+        planner.close()
+    _write(out, summary, options, "inhand", film)
+    return summary
+
+
+def _film(world: SimulatedWorld, options: SceneOptions) -> Film | None:
+    if not options.film:
+        return None
+    film = Film(world.simulator, [controller.arm for controller in world.arms.values()])
+    world.listeners.append(film)
+    return film
+
+
+def _write(
+    out: Path | None,
+    summary: Summary | InHandSummary,
+    options: SceneOptions,
+    name: str,
+    film: Film | None,
+) -> None:
+    """Results first: the summary is on disk before pictures are tried."""
+    if out is None:
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    document: dict[str, Any] = {
+        "structure": name,
+        "seed": options.seed,
+        "noise_mm": options.noise_mm,
+        "noise_degrees": options.noise_degrees,
+        "planner": options.planner,
+        **asdict(summary),
+    }
+    with replacing(out / "summary.json") as temporary:
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    if film is not None:
+        film.write(out / "video.mp4", out / "final.png")
