@@ -7,10 +7,10 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bricksim_core.errors import BrickSimError
+from bricksim_core.errors import BrickSimError, NoGraphicsError
 
 POOL_FROM = 8
 """From this many files on, worker processes are worth their start."""
@@ -66,7 +66,8 @@ class FileReport:
         solve_ms: Time of building and solving the equations [ms].
         total_ms: Time from file to verdict [ms], without the safety factor.
         limit_ms: Time of finding the safety factor [ms].
-        picture: File of its picture, if one was asked for.
+        picture: File of its picture, if one was asked for and drawn.
+        picture_error: Why there is none although one was asked for.
     """
 
     file: str
@@ -86,6 +87,7 @@ class FileReport:
     total_ms: float = 0.0
     limit_ms: float = 0.0
     picture: str | None = None
+    picture_error: str = ""
 
 
 def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = None) -> FileReport:
@@ -96,9 +98,12 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         options: How.
         picture: Where to write a picture of the utilizations; None: nowhere.
 
+    Returns:
+        The result. Where there is no headless OpenGL it says so and lacks the picture.
+
     Raises:
-        BrickSimError: The file cannot be read, cannot stand as given (floating parts) or the
-            options do not fit it.
+        BrickSimError: The file cannot be read, cannot stand as given (floating parts), the options
+            do not fit it, or the picture's file cannot be written.
     """
     from bricksim_core.formats import check_supported, read_structure
     from bricksim_core.mechanics.analysis import analyze
@@ -132,19 +137,22 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         solve_ms=1e3 * (analysis.build_time + analysis.solve_time),
         total_ms=1e3 * total,
         limit_ms=1e3 * analysis.limit_time,
-        picture=None if picture is None else str(picture),
     )
-    if picture is not None:
-        from bricksim_core.pictures import draw_structure, write_png
+    if picture is None:
+        return report
+    from bricksim_core.pictures import draw_structure, write_png
 
+    try:
         image = draw_structure(
             structure,
             utilization=analysis.utilization,
             title=f"{structure.name}: {verdict(report)}",
             caption=summary(report),
         )
-        write_png(image, picture)
-    return report
+    except NoGraphicsError as error:
+        return replace(report, picture_error=str(error))
+    write_png(image, picture)
+    return replace(report, picture=str(picture))
 
 
 def verdict(report: FileReport) -> str:

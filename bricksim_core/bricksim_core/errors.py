@@ -37,7 +37,7 @@ class CollisionError(TopologyError):
 
 
 class FormatError(BrickSimError):
-    """A structure file cannot be read; the text names file, line or field, value and expectation."""
+    """A structure file cannot be read; the text names file, place, value and expectation."""
 
 
 class StructureError(BrickSimError):
@@ -54,6 +54,10 @@ class EngineError(BrickSimError):
 
 class PictureError(BrickSimError):
     """A picture or video cannot be made: no headless OpenGL, or the file cannot be written."""
+
+
+class NoGraphicsError(PictureError):
+    """There is no headless OpenGL here: a result is complete, only its picture cannot be drawn."""
 
 
 class SolverError(BrickSimError):

@@ -200,6 +200,26 @@ def test_analyze_refuses_bad_input_in_one_line(cli, words, message):
     assert is_one_line(err) and err.startswith("bricksim: ") and message in err
 
 
+def test_without_opengl_answers_come_without_pictures(tmp_path):
+    """PyOpenGL on GLX cannot make a context without a display."""
+    blind = {**os.environ, "PYOPENGL_PLATFORM": "glx"}
+    result = process("analyze", "--json", FALLS, "--picture", tmp_path / "pictures", env=blind)
+    report = json.loads(result.stdout)
+    assert (result.returncode, report["stable"], report["picture"]) == (1, False, None)
+    assert "EGL" in report["picture_error"] and is_one_line(result.stderr)
+    assert result.stderr.startswith("bricksim: no pictures: ")
+    out = tmp_path / "out"
+    result = process("drop", GUITAR, "--seconds", 0.05, "--out", out, env=blind)
+    assert result.returncode == 0 and is_one_line(result.stderr) and "EGL" in result.stderr
+    assert [path.name for path in out.iterdir()] == ["summary.json"]
+    assert json.loads((out / "summary.json").read_text())["files"] == []
+    picture = tmp_path / "plan.png"
+    file = DATA / "bricksim" / "demo_assembly_structure1.json"
+    result = process("plan", file, "--picture", picture, env=blind)
+    assert result.returncode == 0 and "4 steps" in result.stdout and not picture.exists()
+    assert is_one_line(result.stderr) and "EGL" in result.stderr
+
+
 # -- drop, press, pull ----------------------------------------------------------------------
 
 

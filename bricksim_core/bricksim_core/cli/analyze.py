@@ -115,6 +115,8 @@ def command(
     for report in reports:
         if report.error:
             warn(report.error)
+    for problem in dict.fromkeys(r.picture_error for r in reports if r.picture_error):
+        warn(f"no pictures: {problem}")
     if any(r.error for r in reports):
         return 2
     return 0 if all(r.stable for r in reports) else 1

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bricksim_core.cli.console import print_json
+from bricksim_core.cli.console import print_json, warn
 from bricksim_core.cli.options import (
     BaseplateOption,
     FileArgument,
@@ -17,6 +17,7 @@ from bricksim_core.cli.options import (
     examples,
     parse_baseplate,
 )
+from bricksim_core.errors import NoGraphicsError
 
 NAME = "plan"
 EXAMPLES = examples(
@@ -66,7 +67,13 @@ def command(
         labels = [] if not plan.base else ["base"]
         for number, step in enumerate(plan.steps, 1):
             labels.append(f"{number}: {' + '.join(map(str, step.parts))}")
-        write_png(draw_sequence(structure, groups, labels), picture)
+        try:
+            image = draw_sequence(structure, groups, labels)
+        except NoGraphicsError as error:
+            warn(f"no picture: {error}")
+            picture = None
+        else:
+            write_png(image, picture)
     if json:
         print_json(plan.to_dict())
     else:

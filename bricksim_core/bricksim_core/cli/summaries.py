@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bricksim_core.cli.console import json_text, progress
+from bricksim_core.cli.console import json_text, progress, warn
+from bricksim_core.errors import NoGraphicsError
 
 if TYPE_CHECKING:
     from bricksim_core.experiments.recording import ConnectionChange, Recording
@@ -63,12 +64,17 @@ def write_film(
         video: False: only the strip.
 
     Returns:
-        Names of the files.
+        Names of the files; none, and a warning, where there is no headless OpenGL.
     """
     from bricksim_core.experiments.film import film_strip
     from bricksim_core.pictures import write_png
 
-    write_png(film_strip(recording, by_utilization=by_utilization), folder / STRIP)
+    try:
+        picture = film_strip(recording, by_utilization=by_utilization)
+    except NoGraphicsError as error:
+        warn(f"no pictures: {error}")
+        return []
+    write_png(picture, folder / STRIP)
     if not video:
         return [STRIP]
     write_video_of(recording, folder / VIDEO, by_utilization=by_utilization)

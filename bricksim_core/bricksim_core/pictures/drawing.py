@@ -77,7 +77,7 @@ def draw_structure(
         The picture.
 
     Raises:
-        PictureError: There is no headless OpenGL here, or the structure holds no part.
+        PictureError: The structure holds no part, or (NoGraphicsError) no headless OpenGL is here.
     """
     scene, part_ids, poses = structure_scene(structure)
     if not part_ids:
@@ -143,7 +143,7 @@ def draw_motion(
         The frames, in order.
 
     Raises:
-        PictureError: There is no headless OpenGL here.
+        NoGraphicsError: There is no headless OpenGL here.
     """
     seen = _points_of_interest(scene, np.asarray(world_T_part))
     if camera is None:
@@ -186,7 +186,7 @@ def draw_sequence(
         size: Width and height of each picture [pixels].
 
     Raises:
-        PictureError: There is no headless OpenGL here.
+        NoGraphicsError: There is no headless OpenGL here.
     """
     scene, part_ids, poses = structure_scene(structure)
     row = {part_id: i for i, part_id in enumerate(part_ids)}

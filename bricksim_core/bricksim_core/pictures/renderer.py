@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bricksim_core.errors import PictureError
+from bricksim_core.errors import NoGraphicsError, PictureError
 from bricksim_core.parts import STUD_RADIUS
 from bricksim_core.parts.mesh import Surface, brick_surface
 from bricksim_core.pictures.camera import Camera
@@ -354,7 +354,7 @@ def _egl_context(size: tuple[int, int]) -> _Context:
     """A current OpenGL context without a window.
 
     Raises:
-        PictureError: EGL is missing or offers no device.
+        NoGraphicsError: EGL is missing or offers no device.
     """
     try:
         # PyOpenGL looks for its platform when it is imported, which fails in many ways.
@@ -363,9 +363,9 @@ def _egl_context(size: tuple[int, int]) -> _Context:
         context = GLContext(*size)
         context.make_current()
     except Exception as error:
-        raise PictureError(
+        raise NoGraphicsError(
             "pictures need headless OpenGL (EGL), which did not start here: "
-            f"{str(error).strip() or type(error).__name__}; on Debian and Ubuntu: "
+            f"{str(error).strip(' .') or type(error).__name__}; on Debian and Ubuntu: "
             "apt-get install libegl1 libgl1-mesa-dri"
         ) from error
     return context
