@@ -69,6 +69,5 @@ def command(
         write_structure(structure, target, format=to)
     if target != "-":
         graph = structure.graph
-        graph = structure.graph
         print(f"{target}: {len(graph)} parts, {len(graph.connections)} connections")
     return 0

@@ -16,6 +16,7 @@ from bricksim_core.pictures import ABSENT
 from bricksim_core.spatial import Array
 from bricksim_core.topology.frames import stud_T_connection
 
+
 def episode_recording(episode: Episode) -> Recording:
     """The episode frame by frame, for pictures and summaries.
 
