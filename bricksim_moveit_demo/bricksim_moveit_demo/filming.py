@@ -97,9 +97,7 @@ class Film:
 
 def _camera() -> Camera:
     """Looks at the work place from the side of the arm's shoulder."""
-    return Camera(
-        target=(0.42, 0.0, 0.12), distance=1.45, azimuth=np.radians(145.0), elevation=0.42
-    )
+    return Camera(target=(0.42, 0.0, 0.12), distance=1.7, azimuth=np.radians(145.0), elevation=0.42)
 
 
 def _link_solids(link: str) -> list[tuple[Solid, Array]]:
