@@ -18,6 +18,7 @@ from bricksim_core.formats import read_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.mechanics.loads import gravity_loads
 from bricksim_core.mechanics.models import get_model
+from bricksim_core.parts import PLATE_HEIGHT
 from bricksim_core.topology.layout import ComponentLayout
 from bricksim_core.topology.structure import Structure
 
@@ -66,7 +67,8 @@ def run(quick: bool) -> list[dict[str, Any]]:
 def cold_solve(model: str, structure: Structure, layout: ComponentLayout) -> float:
     """Time of the first solve of a fresh system under gravity [s], building it not counted."""
     anchored = np.isin(layout.part_ids, list(structure.fixed))
-    ground = None if anchored.any() else 0.0
+    lowest = float(layout.grids[:, 2].min()) * PLATE_HEIGHT
+    ground = None if anchored.any() else lowest
     system = get_model(model).system(layout, anchored, ground)
     loads = gravity_loads(layout, np.array([0.0, 0.0, -9.81]))
     start = time.perf_counter()

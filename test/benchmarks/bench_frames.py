@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames of the simulator with one component of 50, 200 and 1000 bricks, dropped and at rest.
+
+The drop takes in free fall, impacts, breaks and the pieces' coming to rest. The baseline is the
+frame of 1/60 s; `ratio` says how many times a frame fits into it. CPU time is measured, because
+other work on the machine is no property of the simulator.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+import numpy as np
+
+from bricksim_core.experiments.setup import rotation_from_degrees, standing
+from bricksim_core.formats import parse_structure
+from bricksim_core.simulator import Simulator
+from bricksim_core.topology import Structure
+
+FRAME = 1000.0 / 60.0
+"""Length of a frame [ms]."""
+
+BLOCKS = {50: (2, 2, 12), 200: (3, 5, 14), 1000: (5, 9, 22)}
+"""Bricks along x and y, and layers."""
+
+
+def block(columns: int, rows: int, layers: int) -> Structure:
+    """A solid block of 4x2 bricks in running bond: one component with many loops."""
+    lines = [
+        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
+        for z in range(layers)
+        for i in range(columns)
+        for j in range(rows)
+    ]
+    return parse_structure("\n".join(lines), baseplate=None)
+
+
+def frame_times(structure: Structure, euler, height: float, seconds: float) -> tuple:
+    """CPU time of each frame [ms], and pieces at the end."""
+    simulator = Simulator()
+    pose = standing(structure, rotation_from_degrees(*euler), height)
+    simulator.spawn(structure, pose, fixed=())
+    times = []
+    gc.collect()
+    for _ in range(round(60 * seconds)):
+        start = time.process_time()
+        simulator.step()
+        times.append(1e3 * (time.process_time() - start))
+    return np.array(times), len(simulator.graph.component_ids)
+
+
+def run(quick: bool) -> list[dict[str, Any]]:
+    """Rows: median, 99th percentile and maximum of a drop; median at rest."""
+    rows = []
+
+    def row(name: str, value: float) -> None:
+        rows.append(
+            {"name": name, "unit": "ms", "value": value, "baseline": FRAME, "ratio": FRAME / value}
+        )
+
+    for bricks, size in list(BLOCKS.items())[: 2 if quick else 3]:
+        structure = block(*size)
+        for pose, euler in (("flat", (0, 0, 0)), ("tilted", (20, 30, 0))):
+            times, pieces = frame_times(structure, euler, 0.144, 1.0 if quick else 2.0)
+            name = f"frame, {bricks} bricks dropped {pose} ({pieces} pieces)"
+            row(f"{name}, median", float(np.median(times)))
+            row(f"{name}, p99", float(np.percentile(times, 99)))
+            row(f"{name}, max", float(times.max()))
+        times, _ = frame_times(structure, (0, 0, 0), 0.0, 1.5)
+        row(f"frame, {bricks} bricks at rest, median", float(np.median(times[-30:])))
+    return rows
+
+
+if __name__ == "__main__":
+    for line in run(quick=False):
+        print(f"{line['name']:55} {line['value']:8.2f} {line['unit']}: {line['ratio']:6.1f} x")
