@@ -223,9 +223,12 @@ def analyze(
         part_loads = _static_loads(layout, world_T_component[:3, :3], vector, wrenches)
         solution = system.solve(part_loads)
         start = time.perf_counter()
-        limit_load = system.safety_factor(part_loads) if limit else None
-        limit_time += time.perf_counter() - start
         supported = bool(anchored.any()) or _touches(layout, ground)
+        limit_load = None
+        if limit:
+            # Nothing carries an unsupported component's load, however small.
+            limit_load = system.safety_factor(part_loads) if supported else LimitLoad(0.0, ())
+        limit_time += time.perf_counter() - start
         components.append(
             _judge(
                 component_id,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bricksim_core.engines.protocol import StepReport
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 HIT_SPEED = 0.1
@@ -72,7 +72,7 @@ def closing_speeds(report: StepReport, bodies: Bodies) -> Array:
         row[bricks] = bodies.row[np.searchsorted(bodies.part_ids, parts[bricks])]
         twist = report.previous_twist[row[bricks]]
         arm = contacts.position[kept][bricks] - coms[row[bricks]]
-        velocity = twist[:, :3] + np.cross(twist[:, 3:], arm)
+        velocity = twist[:, :3] + cross(twist[:, 3:], arm)
         speed[bricks] += sign * np.einsum("ci,ci->c", velocity, contacts.normal[kept][bricks])
         rows.append(row)
     impulse = contacts.normal_impulse[kept]

@@ -23,7 +23,7 @@ import numpy as np
 
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.protocol import Contacts
-from bricksim_core.spatial import Array, transform_points
+from bricksim_core.spatial import Array, cross, transform_points
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 STANDARD_GRAVITY = 9.81
@@ -113,7 +113,7 @@ def part_loads(
 
     mass, inertia, arms = _rigid_body(layout)
     force = external[:, :3].sum(axis=0)
-    torque = (external[:, 3:] + np.cross(arms, external[:, :3])).sum(axis=0)
+    torque = (external[:, 3:] + cross(arms, external[:, :3])).sum(axis=0)
     before = rotation.T @ twist[3:]
     after = next_world_T_component[:3, :3].T @ next_twist[3:]
     # Mean of w w' over the step if the angular velocity w changes linearly in component axes.
@@ -124,7 +124,7 @@ def part_loads(
 
     loads = external
     centripetal = arms @ (squares - np.trace(squares) * np.eye(3))
-    loads[:, :3] -= layout.masses[:, None] * (acceleration + np.cross(spin, arms) + centripetal)
+    loads[:, :3] -= layout.masses[:, None] * (acceleration + cross(spin, arms) + centripetal)
     loads[:, 3:] -= layout.inertias @ spin + _gyroscopic_torque(layout.inertias, squares)
 
     measured = rotation.T @ (next_twist[:3] - twist[:3]) / dt - acceleration
@@ -152,7 +152,7 @@ def _external_loads(
     index, impulse, position = impulses.on(layout.part_ids)
     if len(index):
         arm = position - transform_points(world_T_component, layout.coms[index])
-        wrench = np.concatenate([impulse, np.cross(arm, impulse)], axis=1) / dt
+        wrench = np.concatenate([impulse, cross(arm, impulse)], axis=1) / dt
         np.add.at(loads, index, (wrench.reshape(-1, 2, 3) @ rotation).reshape(-1, 6))
     for part_id, wrench in (applied or {}).items():
         row = int(np.searchsorted(layout.part_ids, part_id))

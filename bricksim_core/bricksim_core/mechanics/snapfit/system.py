@@ -42,7 +42,7 @@ from bricksim_core.mechanics.types import (
     VerdictLimits,
 )
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import ComponentLayout
 
 STANDARD_GRAVITY = 9.81
@@ -338,10 +338,10 @@ def balanced(layout: ComponentLayout, body: MassProperties, loads: Array) -> tup
     masses = layout.masses
     arm = layout.coms - body.com
     force = loads[:, :3].sum(axis=0)
-    torque = (loads[:, 3:] + np.cross(arm, loads[:, :3])).sum(axis=0)
+    torque = (loads[:, 3:] + cross(arm, loads[:, :3])).sum(axis=0)
     spin = np.linalg.solve(body.inertia, torque)
     inertial = np.empty_like(loads)
-    inertial[:, :3] = masses[:, None] * (force / body.mass + np.cross(spin, arm))
+    inertial[:, :3] = masses[:, None] * (force / body.mass + cross(spin, arm))
     inertial[:, 3:] = layout.inertias @ spin
     weights = STANDARD_GRAVITY * np.linalg.norm(masses)
     norm = max(float(np.linalg.norm(loads / PITCHES)), float(weights))
