@@ -165,6 +165,7 @@ def test_a_tilted_loose_component_is_not_supported():
     structure.component_poses[component] = transform([0, 0, 0], [0.1, 0, 0, 1])
     analysis = analyze(structure, model=EXACT)
     assert not analysis.stable and "not supported" in analysis.reasons[0]
+    assert analysis.safety_factor == 0.0 and analysis.mechanism == ()
 
 
 def test_a_leaning_stack_tips_over_its_edge():
