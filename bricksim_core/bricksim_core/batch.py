@@ -33,7 +33,8 @@ class AnalysisOptions:
         loads: Further loads by part id: force [N] and torque about the part's COM [N m], world.
         baseplate: See `formats.read_structure`.
         strict: Fail where a reader would leave something out.
-        safety_factor: True: also find the load multiplier at which the structure fails.
+        safety_factor: True: also find the load multiplier at which the structure fails; None: for
+            structures of at most `LIMIT_UP_TO` parts; False: only where the verdict needs it.
         gravity: [m/s^2], downwards.
     """
 
@@ -41,7 +42,7 @@ class AnalysisOptions:
     loads: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     baseplate: str | tuple[int, int] | None = "auto"
     strict: bool = False
-    safety_factor: bool = True
+    safety_factor: bool | None = True
     gravity: float = 9.81
 
 
@@ -106,17 +107,20 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
             do not fit it, or the picture's file cannot be written.
     """
     from bricksim_core.formats import check_supported, read_structure
-    from bricksim_core.mechanics.analysis import analyze
+    from bricksim_core.mechanics.analysis import LIMIT_UP_TO, analyze
 
     start = time.perf_counter()
     structure = read_structure(file, baseplate=options.baseplate, strict=options.strict)  # type: ignore[arg-type]
     check_supported(structure)
+    wanted = options.safety_factor
+    if wanted is None:
+        wanted = len(structure.graph) <= LIMIT_UP_TO
     analysis = analyze(
         structure,
         gravity=options.gravity,
         loads=options.loads,
         model=options.model,
-        limit=options.safety_factor,
+        limit=wanted or None,
     )
     total = time.perf_counter() - start - analysis.limit_time
     worst = analysis.worst_connection
@@ -130,7 +134,7 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         max_utilization=analysis.max_utilization,
         worst_connection=worst,
         worst_parts=None if connection is None else (connection.stud_part, connection.hole_part),
-        safety_factor=analysis.safety_factor if options.safety_factor else None,
+        safety_factor=analysis.safety_factor if wanted else None,
         mechanism=analysis.mechanism,
         reasons=analysis.reasons,
         skipped=tuple(structure.skipped),

@@ -62,7 +62,7 @@ def command(
         typer.Option(
             "--safety-factor/--no-safety-factor",
             help="Find the multiple of all loads at which the structure fails"
-            f" (by default for up to {SAFETY_FACTOR_UP_TO} files).",
+            f" (by default for up to {SAFETY_FACTOR_UP_TO} files and 300 parts).",
         ),
     ] = None,
     files_from: Annotated[
@@ -100,7 +100,9 @@ def command(
         baseplate=parse_baseplate(baseplate),
         strict=strict,
         gravity=gravity,
-        safety_factor=len(names) <= SAFETY_FACTOR_UP_TO if safety_factor is None else safety_factor,
+        safety_factor=(
+            False if safety_factor is None and len(names) > SAFETY_FACTOR_UP_TO else safety_factor
+        ),
     )
     pictures = None if picture is None else _picture_files(names, picture)
     reports: list[FileReport] = []

@@ -73,10 +73,16 @@ _STYLES = {
 }
 
 
+_NOTHING = 1e-9
+"""Below this a utilization, ratio or time is rounding."""
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """A number for people; a dash if there is none."""
     if value is None or math.isnan(value):
         return "–"
+    if abs(value) < _NOTHING:
+        return "0"
     return "∞" if math.isinf(value) else f"{value:.{digits}g}"
 
 

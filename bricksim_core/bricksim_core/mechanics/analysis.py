@@ -28,6 +28,9 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
 
+LIMIT_UP_TO = 300
+"""Parts of a component up to which the safety factor is found where it was left open."""
+
 _UPRIGHT = 1e-6
 """Greatest sine of the tilt of a component that can stand on the ground by its faces."""
 
@@ -52,7 +55,7 @@ class ComponentAnalysis:
         limit: At which multiple of its loads it fails, and how; None if that was not asked for.
         max_utilization: Highest utilization, 0 without connections, NaN if the solve failed.
         stable: True if the loads are carried.
-        marginal: True if the highest utilization is too close to 1 for a verdict.
+        marginal: True if the load is too close to what the component can carry for a verdict.
         reason: Why it is not stable; empty if it is.
     """
 
@@ -173,7 +176,7 @@ def analyze(
     loads: Mapping[int, ArrayLike] | None = None,
     model: str | ConnectionModel = "default",
     support: Support = "auto",
-    limit: bool = True,
+    limit: bool | None = True,
 ) -> Analysis:
     """Analyses a structure at rest where it stands.
 
@@ -189,7 +192,9 @@ def analyze(
             horizontal ground under the lowest faces of each upright component, fixed parts are
             loose; "auto": fixed parts where a component has them, for the others the ground (at the
             structure's ground height if its format defines one).
-        limit: Also find the safety factor and the failure mechanism (a linear program).
+        limit: True: find the safety factor and the failure mechanism (a linear program); False: do
+            not; None: only where the verdict is close and the component has at most
+            `LIMIT_UP_TO` parts, for larger ones it can take minutes.
 
     Raises:
         StructureError: The structure holds no part.
@@ -225,7 +230,7 @@ def analyze(
         start = time.perf_counter()
         supported = bool(anchored.any()) or _touches(layout, ground)
         limit_load = None
-        if limit:
+        if limit or (limit is None and _is_close(solution, layout, connection_model.verdict)):
             # Nothing carries an unsupported component's load, however small.
             limit_load = system.safety_factor(part_loads) if supported else LimitLoad(0.0, ())
         limit_time += time.perf_counter() - start
@@ -306,6 +311,23 @@ def _touches(layout: ComponentLayout, ground: float | None) -> bool:
     return bool(np.any(np.abs(layout.grids[:, 2] * PLATE_HEIGHT - ground) <= GROUND_TOLERANCE))
 
 
+def _is_close(solution: Solution, layout: ComponentLayout, verdict: VerdictLimits) -> bool:
+    """True if utilization alone leaves open how far a component is from its limit."""
+    highest = solution.utilization.max(initial=0.0)
+    return len(layout.part_ids) <= LIMIT_UP_TO and bool(highest >= verdict.marginal_low)
+
+
+def _load_share(highest: float, limit: LimitLoad | None) -> float:
+    """Load over what the component can carry.
+
+    In a redundant structure a connection can be used up while others still carry more, so the
+    safety factor decides where it is known.
+    """
+    if limit is None or not 0.0 < limit.factor < np.inf:
+        return highest
+    return 1.0 / limit.factor
+
+
 def _judge(
     component_id: int,
     layout: ComponentLayout,
@@ -324,7 +346,7 @@ def _judge(
     if solution.status is SolveStatus.FAILED:
         reason = f"{name}: no solver found the internal forces ({solution.message})"
     elif not supported:
-        reason = f"{name}: not supported"
+        reason = f"{name}: not supported: no part is held, and none stands upright on the ground"
     elif not balanced:
         reason = f"{name}: {solution.imbalance:.1%} of the loads cannot be carried to the ground"
     elif highest > verdict.utilization:
@@ -344,6 +366,6 @@ def _judge(
         stable=not reason,
         marginal=supported
         and balanced
-        and verdict.marginal_low <= highest <= verdict.marginal_high,
+        and verdict.marginal_low <= _load_share(highest, limit) <= verdict.marginal_high,
         reason=reason,
     )
