@@ -76,9 +76,7 @@ def at(x: float, y: float, z: float, rotvec: ArrayLike = (0.0, 0.0, 0.0)) -> Arr
     return transform((x, y, z), Rotation.from_rotvec(rotvec).as_quat())
 
 
-def random_pose(
-    rng: np.random.Generator, low: Sequence[float], high: Sequence[float]
-) -> Array:
+def random_pose(rng: np.random.Generator, low: Sequence[float], high: Sequence[float]) -> Array:
     """Any orientation at a place between two corners [m]."""
     return transform(rng.uniform(low, high), Rotation.random(rng=rng).as_quat())
 
