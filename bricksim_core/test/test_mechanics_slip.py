@@ -62,6 +62,18 @@ def test_what_is_carried_never_slides():
     assert pulled(0.999 * STRENGTH, 1e-3, seconds=0.05) is None
 
 
+def test_friction_is_that_of_the_model():
+    """Half the preload: under F the gap opens with (F - S / 2) (1/m + 1/m)."""
+    layout, anchored = pair()
+    detector = BreakageDetector(SnapFitModel(SnapFitConstants(preload=1.75)), READY)
+    time = math.sqrt(2.0 * ENGAGEMENT / (0.4 * STRENGTH * 2.0 / MASS))
+    dt, steps = time / 200.0, 0
+    while not detector.examine(0, layout, anchored, apart(0.9 * STRENGTH), dt).broken:
+        steps += 1
+        assert steps < 300
+    assert steps == pytest.approx(200, abs=2)
+
+
 @pytest.mark.parametrize("impact", [1.0, 5.0, 40.0])
 def test_impact_factor_trades_force_for_time(impact):
     """The same impulse: force up, time down."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.selection import select_breaks
 from bricksim_core.mechanics.slip import SlipCriterion
+from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
 from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
@@ -134,7 +135,10 @@ class BreakageDetector:
         """
         self.model = model
         self.thresholds = thresholds
-        self.criterion: BreakCriterion = SlipCriterion() if criterion is None else criterion
+        if criterion is None:
+            own = model.constants if isinstance(model, SnapFitModel) else SnapFitConstants()
+            criterion = SlipCriterion(own)
+        self.criterion: BreakCriterion = criterion
         self._entries: dict[int, _Entry] = {}
 
     def examine(
