@@ -31,8 +31,8 @@ def transform(position: ArrayLike, quaternion: ArrayLike = (0.0, 0.0, 0.0, 1.0))
     shape = np.broadcast_shapes(position.shape[:-1], quaternion.shape[:-1])
     quaternion = np.broadcast_to(quaternion, (*shape, 4)).copy()
     result = np.zeros((*shape, 4, 4))
-    result[..., :3, :3] = Rotation.from_quat(quaternion.reshape(-1, 4)).as_matrix().reshape(
-        (*shape, 3, 3)
+    result[..., :3, :3] = (
+        Rotation.from_quat(quaternion.reshape(-1, 4)).as_matrix().reshape((*shape, 3, 3))
     )
     result[..., :3, 3] = position
     result[..., 3, 3] = 1.0
