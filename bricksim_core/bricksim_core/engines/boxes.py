@@ -89,13 +89,13 @@ def body_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
         sizes: (N, 3) lengths, widths [studs] and heights [plates].
         poses: (N, 4, 4) part frames [m].
     """
-    height = sizes[:, 2] * PLATE_HEIGHT
+    height = PLATE_HEIGHT * sizes[:, 2].astype(np.float64)
     return _upright(part_ids, BODY_SHAPE, sizes, poses, 0.5 * height, 0.5 * height)
 
 
 def stud_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
     """Slabs that stand for the studs of bricks; arguments as `body_boxes`."""
-    height = sizes[:, 2] * PLATE_HEIGHT
+    height = PLATE_HEIGHT * sizes[:, 2].astype(np.float64)
     half = np.full(len(sizes), 0.5 * STUD_HEIGHT)
     return _upright(part_ids, STUD_SHAPE, sizes, poses, height + half, half)
 
