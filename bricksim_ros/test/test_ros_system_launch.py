@@ -410,6 +410,15 @@ def _launch(*arguments: str, **environment: str) -> subprocess.Popen:
     )
 
 
+def _output(process: subprocess.Popen, timeout: float = 120.0) -> str:
+    """What a launch prints until it ends; it is killed with all its processes if it does not."""
+    try:
+        return process.communicate(timeout=timeout)[0]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def _group(process: subprocess.Popen) -> list[str]:
     """Command lines of what still runs in the process's session."""
     found = subprocess.run(
@@ -429,7 +438,7 @@ def test_ctrl_c_ends_everything_soon(ros_domain_id) -> None:
             ros.wait_for(lambda: clocks, "the clock")
         start = time.monotonic()
         os.killpg(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output = _output(process, 30.0)
         assert time.monotonic() - start < 10.0  # 3 s on a machine that does nothing else
         assert process.returncode in (0, 130, -signal.SIGINT), output
         assert "Traceback" not in output, output
@@ -443,7 +452,7 @@ def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("structures: [{file: nowhere.json}]\n")
     process = _launch("scene.launch.py", f"scene:={bad}")
-    output, _ = process.communicate(timeout=60)
+    output = _output(process)
     assert "nowhere.json" in output
     assert "Traceback" not in output, output
     assert _group(process) == []
@@ -451,7 +460,7 @@ def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
 
 def test_the_press_demo_connects(ros_domain_id) -> None:
     process = _launch("demo_press.launch.py", "real_time_factor:=1.0", "markers:=false")
-    output, _ = process.communicate(timeout=120)
+    output = _output(process)
     assert "connected: part" in output, output
     assert _group(process) == []
 
@@ -465,7 +474,7 @@ def test_the_drop_demo_ends_by_itself(ros_domain_id, tmp_path) -> None:
         "record:=true",
         f"bag:={tmp_path / 'bag'}",
     )
-    output, _ = process.communicate(timeout=120)
+    output = _output(process)
     assert "Traceback" not in output, output
     assert _group(process) == []
     episode = read_episode(tmp_path / "bag")
