@@ -22,6 +22,8 @@ from launch_ros.actions import Node
 COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "engine": ("mujoco", "Rigid-body engine", ("mujoco", "ovphysx", "isaacsim")),
     "namespace": ("", "Namespace of all nodes", ()),
+    "frame_prefix": ("", "Put in front of every frame but world", ()),
+    "publish_clock": ("true", "Publish /clock (one publisher a domain)", ("true", "false")),
     "use_sim_time": ("true", "Nodes beside the simulator follow /clock", ("true", "false")),
     "headless": ("true", "No window of the engine (isaacsim only)", ("true", "false")),
     "rviz": ("false", "Start RViz where it is installed", ("true", "false")),
@@ -103,6 +105,8 @@ def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Ac
             {
                 "engine": value(context, "engine"),
                 "headless": flag(context, "headless"),
+                "frame_prefix": value(context, "frame_prefix"),
+                "publish_clock": flag(context, "publish_clock"),
                 "real_time_factor": number(context, "real_time_factor"),
                 "duration": number(context, "duration"),
                 # A recorder lets the simulation go when it misses nothing any more.
@@ -127,7 +131,7 @@ def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Ac
                 name="markers",
                 namespace=namespace,
                 output="screen",
-                parameters=[follow],
+                parameters=[follow, {"frame_prefix": value(context, "frame_prefix")}],
             )
         )
     if flag(context, "record"):

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 
 import rclpy
 from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
@@ -30,7 +32,7 @@ def run_node[N: Node](
         close: Called before the node is destroyed, however it ended.
 
     Returns:
-        The exit code, 0 after an interrupt.
+        The exit code, 0 after an interrupt, 2 if a parameter is not acceptable.
     """
     # An interrupt ends the context; raised as an exception it could strike inside a conversion.
     signal.signal(signal.SIGINT, lambda *_: None)
@@ -44,6 +46,9 @@ def run_node[N: Node](
         code = work(node, executor)
     except ExternalShutdownException:
         pass
+    except ParameterException as error:
+        print(f"{error}".splitlines()[0], file=sys.stderr)
+        code = 2
     except rclpy_implementation.RCLError:
         # A signal ends the context in the middle of whatever was going on.
         if rclpy.ok():

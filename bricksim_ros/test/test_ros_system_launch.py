@@ -278,7 +278,11 @@ def two_namespaces():
                 executable="simulator",
                 namespace=name,
                 parameters=[
-                    {"publish_clock": name == "left", "structures": [str(TOWER)]},
+                    {
+                        "publish_clock": name == "left",
+                        "frame_prefix": f"{name}/",
+                        "structures": [str(TOWER)],
+                    },
                 ],
                 output="screen",
             )
@@ -293,6 +297,12 @@ def test_two_simulators_in_two_namespaces_do_not_meet(two_namespaces) -> None:
     with ros_client("left") as left, ros_client("right") as right:
         clocks = left.collect(Clock, "/clock")
         left.wait_for(lambda: clocks, "the clock", timeout=30)
+        tf = left.collect(TFMessage, "/tf", 100)
+        wanted = {f"{name}/brick_{i}" for name in ("left", "right") for i in range(5)}
+        left.wait_for(
+            lambda: {t.child_frame_id for m in tf for t in m.transforms} == wanted,
+            "frames of both simulators, apart by their prefix",
+        )
         assert left.node.count_publishers("/clock") == 1
         pose = PoseStamped(pose=Pose(position=Point(y=1.0)))
         spawned = left.call(
@@ -458,6 +468,14 @@ def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
     assert _group(process) == []
 
 
+def test_a_parameter_out_of_range_ends_with_one_clear_line(ros_domain_id) -> None:
+    process = _launch("scene.launch.py", "real_time_factor:=-1.0", "markers:=false")
+    output = _output(process)
+    assert "real_time_factor" in output and "-1.0" in output
+    assert "Traceback" not in output, output
+    assert _group(process) == []
+
+
 def test_the_press_demo_connects(ros_domain_id) -> None:
     process = _launch("demo_press.launch.py", "real_time_factor:=1.0", "markers:=false")
     output = _output(process)
@@ -492,6 +510,6 @@ def test_arguments_are_described(name: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    for argument in ("engine", "use_sim_time", "namespace", "rviz", "record"):
+    for argument in ("engine", "use_sim_time", "namespace", "rviz", "record", "frame_prefix"):
         assert f"'{argument}'" in done.stdout
     assert "No description" not in done.stdout
