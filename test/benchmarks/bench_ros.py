@@ -34,7 +34,7 @@ def run(quick: bool) -> list[dict[str, Any]]:
         nodes = _start(Path(folder))
         try:
             processes = [psutil.Process(node.pid) for node in nodes]
-            statistics, factor, shares = _measure(processes, seconds)
+            statistics, factor, shares, events = _measure(processes, seconds)
         finally:
             for node in nodes:
                 node.terminate()
@@ -44,6 +44,7 @@ def run(quick: bool) -> list[dict[str, Any]]:
         {"name": "simulator process, cores", "unit": "cores", "value": shares[0], "baseline": 1.0},
         {"name": "markers process, cores", "unit": "cores", "value": shares[1], "baseline": 1.0},
         {"name": "real-time factor", "unit": "1", "value": factor, "baseline": 1.0},
+        {"name": "events", "unit": "1/s", "value": events, "baseline": EVENTS_A_SECOND},
     ]
     frame = 1e3 / 60.0
     for name in ("total_time", "publish_time", "mechanics_time", "engine_time"):
@@ -66,8 +67,8 @@ def _start(folder: Path) -> list[subprocess.Popen]:
     return [subprocess.Popen([sys.executable, "-m", *command]) for command in commands]
 
 
-def _measure(processes: list, seconds: float) -> tuple[list, float, list[float]]:
-    """Statistics of every frame, real-time factor, and cores used by each process."""
+def _measure(processes: list, seconds: float) -> tuple[list, float, list[float], float]:
+    """Statistics of every frame, real-time factor, cores used by each process, events a second."""
     import rclpy
     from visualization_msgs.msg import MarkerArray
 
@@ -81,6 +82,8 @@ def _measure(processes: list, seconds: float) -> tuple[list, float, list[float]]
     node.create_subscription(msg.StepStatistics, "bricksim/statistics", statistics.append, 100)
     node.create_subscription(msg.BrickTopology, "bricksim/topology", topology.append, LATCHED)
     node.create_subscription(MarkerArray, "bricksim/markers", lambda _: None, LATCHED)
+    events: list = []
+    node.create_subscription(msg.ConnectionEvent, "bricksim/connection_events", events.append, 1000)
     connect = node.create_client(srv.Connect, "bricksim/connect")
     disconnect = node.create_client(srv.Disconnect, "bricksim/disconnect")
     try:
@@ -89,7 +92,7 @@ def _measure(processes: list, seconds: float) -> tuple[list, float, list[float]]
         parts = [p.id for p in topology[-1].parts]
         pairs = list(zip(parts[0::2], parts[1::2], strict=True))[:PAIRS]
         _spin(node, 1.0)
-        del statistics[:]
+        del statistics[:], events[:]
         before, start = [sum(p.cpu_times()[:2]) for p in processes], time.perf_counter()
         connected: dict[tuple[int, int], list[int]] = {}
         turn = 0
@@ -112,7 +115,8 @@ def _measure(processes: list, seconds: float) -> tuple[list, float, list[float]]
         used = [sum(p.cpu_times()[:2]) for p in processes]
         stamps = [s.header.stamp.sec + 1e-9 * s.header.stamp.nanosec for s in statistics]
         factor = (stamps[-1] - stamps[0]) / wall
-        return statistics, factor, [(u - b) / wall for u, b in zip(used, before, strict=True)]
+        shares = [(u - b) / wall for u, b in zip(used, before, strict=True)]
+        return statistics, factor, shares, len(events) / wall
     finally:
         node.destroy_node()
         rclpy.shutdown()
