@@ -13,6 +13,7 @@ from geometry_msgs.msg import Point, Pose, Quaternion, Transform, Vector3
 from std_msgs.msg import Header
 
 from bricksim_core.assembly.types import Candidate
+from bricksim_core.episodes.messages import pose_from_message
 from bricksim_core.events import ConnectionEvent, StepResult
 from bricksim_core.parts import Part
 from bricksim_core.spatial import Array, position_of, quaternion_of
@@ -211,8 +212,6 @@ def checked_pose(pose: Pose, *, zero_is_identity: bool = False) -> Array:
     Raises:
         ValueError: A number is not finite or the quaternion is not of unit length (within 1 %).
     """
-    from bricksim_core.episodes.messages import pose_from_message
-
     p, q = pose.position, pose.orientation
     numbers = (p.x, p.y, p.z, q.x, q.y, q.z, q.w)
     if not all(map(math.isfinite, numbers)):

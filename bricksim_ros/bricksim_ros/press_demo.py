@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Pose, PoseStamped, WrenchStamped
+from geometry_msgs.msg import PoseStamped, WrenchStamped
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -16,11 +16,10 @@ from rosgraph_msgs.msg import Clock
 
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import Cause
-from bricksim_core.experiments.press import CLEARANCE, RAMP
-from bricksim_core.experiments.setup import extent, rotation_from_degrees, standing
-from bricksim_core.formats import read_structure
-from bricksim_core.parts import STUD_PITCH, BrickShape
-from bricksim_core.spatial import Array, position_of, quaternion_of
+from bricksim_core.experiments.press import RAMP, stacked
+from bricksim_core.formats import Format, format_structure, read_structure
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import Array
 from bricksim_core.topology import BrickTopologyGraph, Structure
 from bricksim_msgs import msg, srv
 from bricksim_ros import conversions, parameters
@@ -70,25 +69,14 @@ class PressDemo(Node):
         return lower, upper
 
     def _poses(self, lower: Structure, upper: Structure) -> tuple[Array, Array]:
-        yaw = 90.0 * parameters.value(self, "yaw")
-        offset = np.array(parameters.value(self, "offset"), dtype=float)
-        lower_pose = standing(lower)
-        lower_low, lower_high = extent(lower, lower_pose)
-        upper_pose = standing(upper, rotation_from_degrees(0.0, 0.0, yaw))
-        upper_low, _ = extent(upper, upper_pose)
-        upper_pose[:2, 3] += lower_low[:2] + STUD_PITCH * offset - upper_low[:2]
-        upper_pose[2, 3] = lower_high[2] + CLEARANCE - upper_low[2]
-        return lower_pose, upper_pose
+        offset = parameters.value(self, "offset")
+        return stacked(lower, upper, offset, 90.0 * parameters.value(self, "yaw"))
 
     def _ask(self, structure: Structure, pose: Array, fixed: bool, then) -> None:
-        from bricksim_core.formats import Format, format_structure
-
         request = srv.SpawnStructure.Request(
             text=format_structure(structure, Format.TOPOLOGY), fixed=fixed
         )
-        request.pose = PoseStamped(pose=Pose())
-        conversions.set_position(request.pose.pose.position, position_of(pose))
-        conversions.set_quaternion(request.pose.pose.orientation, quaternion_of(pose))
+        request.pose = PoseStamped(pose=conversions.pose_message(pose))
         self._spawn.wait_for_service()
 
         def answered(future) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
 from rclpy.parameter_client import AsyncParameterClient
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from rclpy.serialization import deserialize_message
@@ -290,8 +291,6 @@ class RecorderNode(Node):
             )
 
         def got(names, values) -> None:
-            from rclpy.parameter import parameter_value_to_python
-
             entries = {
                 f"parameter.{n}": str(parameter_value_to_python(v))
                 for n, v in zip(names, values, strict=True)

@@ -63,7 +63,9 @@ from bricksim_core.spatial import Array
 from bricksim_ros import conversions, parameters
 from bricksim_ros.scene import SceneError, resolve_uri
 from bricksim_ros.world import (
-    BRICK_PREFIX,
+    EntityState as WorldEntityState,
+)
+from bricksim_ros.world import (
     NameInvalidError,
     NameTakenError,
     NotFoundError,
@@ -71,9 +73,6 @@ from bricksim_ros.world import (
     RunState,
     TransitionError,
     World,
-)
-from bricksim_ros.world import (
-    EntityState as WorldEntityState,
 )
 
 FEATURES = (
@@ -533,6 +532,3 @@ def _box(bounds: Bounds) -> tuple[Array, Array]:
         )
     corners = np.array([[p.x, p.y, p.z] for p in points])
     return corners.min(axis=0), corners.max(axis=0)
-
-
-__all__ = ["BRICK_PREFIX", "FEATURES", "SimulationInterfacesServer"]

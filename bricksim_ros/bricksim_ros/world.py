@@ -170,11 +170,10 @@ class World:
 
     def entity_names(self) -> list[str]:
         """Names of spawned structures, robots and single bricks, each group sorted."""
-        bricks = [f"{BRICK_PREFIX}{i}" for i in self.simulator.graph.part_ids]
         return [
             *sorted(n for n in self._entities if self._parts(n)),
             *sorted(self._robots),
-            *bricks,
+            *part_names(self.simulator.graph.part_ids),
         ]
 
     def entity(self, name: str) -> Entity | None:

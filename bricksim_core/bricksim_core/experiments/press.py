@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +64,35 @@ class PressResult:
         return bool(self.connections)
 
 
+def stacked(
+    lower: Structure,
+    upper: Structure,
+    offset: Sequence[float] = (0.0, 0.0),
+    yaw: float = 0.0,
+    ground: float = 0.0,
+) -> tuple[Array, Array]:
+    """Poses of two structures of which one hangs just above the other.
+
+    Args:
+        lower: Stands on the ground.
+        upper: Hangs `CLEARANCE` above its studs.
+        offset: Least corner of the upper one's bounding box, after the turn, from that of the lower
+            one's [studs].
+        yaw: How far the upper one is turned about the vertical [deg].
+        ground: Height of the ground [m].
+
+    Returns:
+        (4, 4) poses of the lower and of the upper structure's frame [m].
+    """
+    lower_pose = standing(lower, height=ground)
+    lower_low, lower_high = extent(lower, lower_pose)
+    upper_pose = standing(upper, rotation_from_degrees(0.0, 0.0, yaw))
+    upper_low, _ = extent(upper, upper_pose)
+    upper_pose[:2, 3] += lower_low[:2] + STUD_PITCH * np.array(offset) - upper_low[:2]
+    upper_pose[2, 3] = lower_high[2] + CLEARANCE - upper_low[2]
+    return lower_pose, upper_pose
+
+
 def press(
     lower: Structure,
     upper: Structure,
@@ -101,12 +131,7 @@ def press(
         raise BrickSimError(f"offset is {offset}, expected two numbers of studs")
     simulator = new_simulator(config, engine)
     ground = config.ground or 0.0
-    lower_pose = standing(lower, height=ground)
-    lower_low, lower_high = extent(lower, lower_pose)
-    upper_pose = standing(upper, rotation_from_degrees(0.0, 0.0, yaw))
-    upper_low, _ = extent(upper, upper_pose)
-    upper_pose[:2, 3] += lower_low[:2] + STUD_PITCH * np.array(offset) - upper_low[:2]
-    upper_pose[2, 3] = lower_high[2] + CLEARANCE - upper_low[2]
+    lower_pose, upper_pose = stacked(lower, upper, offset, yaw, ground)
     lower_ids = simulator.spawn(lower, lower_pose, fixed=lowest_parts(lower) if hold else ())
     upper_ids = simulator.spawn(upper, upper_pose, fixed=())
     a_parts = set(lower_ids.values())
