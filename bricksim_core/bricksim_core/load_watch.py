@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
+from bricksim_core.mechanics.bodies import bodies_of
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
-from bricksim_core.mechanics.impacts import HIT_SPEED, bodies_of, closing_speeds
-from bricksim_core.mechanics.loads import ImpulseTable, part_loads
+from bricksim_core.mechanics.impacts import HIT_SPEED, closing_speeds, split_impacts
+from bricksim_core.mechanics.loads import StepLoads
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array
@@ -21,6 +22,28 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
 """Duration after which what goes on hitting counts as a new impact [s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Pulse:
+    """Loads of some steps in a row.
+
+    Attributes:
+        total: (N, 6) sum of the steps' loads [N, N m].
+        steps: How many.
+    """
+
+    total: Array
+    steps: int
+
+    @property
+    def mean(self) -> Array:
+        """(N, 6) [N, N m]."""
+        return self.total / self.steps
+
+    def and_then(self, later: _Pulse | None) -> _Pulse:
+        """This pulse and the one that went before it as one."""
+        return self if later is None else _Pulse(later.total + self.total, later.steps + self.steps)
 
 
 @dataclass(eq=False)
@@ -31,10 +54,7 @@ class _Watched:
         layout: The component.
         fixed: True if the world holds it.
         anchored: (N,) parts that the world holds.
-        steps: Loads (N, 6) of the frame's steps so far that were no part of an impact.
-        impact: Loads of the steps of the impact that goes on.
-        over: Loads of the steps of the frame's impacts that are over.
-        still: Contacts and loads of the last step if the component was exactly at rest in it.
+        impact: The impact that goes on.
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
         utilization: (C,) last answer, NaN where unknown.
@@ -44,28 +64,9 @@ class _Watched:
     fixed: bool
     anchored: NDArray[np.bool_]
     utilization: Array
-    steps: list[Array] = field(default_factory=list)
-    impact: list[Array] = field(default_factory=list)
-    over: list[list[Array]] = field(default_factory=list)
-    still: tuple[tuple[IntArray, Array, Array], Array] | None = None
+    impact: _Pulse | None = None
     examined: Array | None = None
     age: float = 0.0
-
-    def take(self, loads: Array, hits: bool, longest: int) -> None:
-        """Takes in the loads of a step.
-
-        Args:
-            loads: (N, 6).
-            hits: True if the component hit something at speed.
-            longest: Steps after which an impact ends in any case.
-        """
-        if hits:
-            self.impact.append(loads)
-        if self.impact and (not hits or len(self.impact) >= longest):
-            self.over.append(self.impact)
-            self.impact = []
-        if not hits:
-            self.steps.append(loads)
 
 
 class LoadWatch:
@@ -101,16 +102,17 @@ class LoadWatch:
         self._longest = max(1, round(LONGEST_IMPACT / step))
         self._watched: dict[int, _Watched] = {}
         self._bodies = bodies_of({})
+        self._steps: list[tuple[StepReport, Mapping[int, Array]]] = []
 
     def sync(self, scene: Scene) -> None:
         """Takes over what the scene consists of, after edits."""
         old, self._watched = self._watched, {}
-        self._bodies = bodies_of({c: scene.graph.layout(c) for c in scene.component_ids.tolist()})
-        for component in scene.component_ids.tolist():
-            layout = scene.graph.layout(component)
+        layouts = {c: scene.graph.layout(c) for c in scene.component_ids.tolist()}
+        fixed = np.fromiter(scene.fixed, dtype=np.int64)
+        for component, layout in layouts.items():
             if not len(layout.connection_ids):
                 continue
-            anchored = np.isin(layout.part_ids, list(scene.fixed))
+            anchored = np.isin(layout.part_ids, fixed)
             known = old.get(component)
             if (
                 known is not None
@@ -125,6 +127,8 @@ class LoadWatch:
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
             )
+        held = [component for component, watched in self._watched.items() if watched.fixed]
+        self._bodies = bodies_of(layouts, self._watched.keys(), held)
         for component in old.keys() - self._watched.keys():
             self.detector.forget(component)
 
@@ -135,36 +139,8 @@ class LoadWatch:
             report: The step.
             applied: (6,) wrenches that acted on parts during it, by part id.
         """
-        if not self._watched or not self.detector.thresholds.enabled:
-            return
-        impulses = ImpulseTable(report.contacts)
-        rows = np.searchsorted(report.component_ids, np.fromiter(self._watched, dtype=np.int64))
-        moving = (
-            np.any(report.twist[rows] != 0.0, axis=1)
-            | np.any(report.previous_twist[rows] != 0.0, axis=1)
-        ).tolist()
-        hits = closing_speeds(report, self._bodies) > HIT_SPEED
-        for row, moves, watched in zip(rows.tolist(), moving, self._watched.values(), strict=True):
-            contacts = impulses.on(watched.layout.part_ids) if not moves and not applied else None
-            if contacts is not None and watched.still is not None:
-                before, loads = watched.still
-                if all(np.array_equal(a, b) for a, b in zip(before, contacts, strict=True)):
-                    watched.take(loads, False, self._longest)
-                    continue
-            loads = part_loads(
-                watched.layout,
-                report.previous_world_T_component[row],
-                report.previous_twist[row],
-                report.world_T_component[row],
-                report.twist[row],
-                impulses,
-                report.dt,
-                self._gravity,
-                applied,
-                watched.fixed,
-            ).loads
-            watched.still = None if contacts is None else (contacts, loads)
-            watched.take(loads, bool(hits[row]), self._longest)
+        if self._watched and self.detector.thresholds.enabled:
+            self._steps.append((report, dict(applied)))
 
     def examine(self) -> tuple[dict[int, Finding], tuple[SolverNote, ...]]:
         """Ends a frame.
@@ -174,17 +150,20 @@ class LoadWatch:
         """
         findings: dict[int, Finding] = {}
         notes: list[SolverNote] = []
+        steps, self._steps = self._steps, []
         if not self.detector.thresholds.enabled:
             for watched in self._watched.values():
                 watched.utilization = np.full(len(watched.utilization), np.nan)
             return findings, ()
-        for component, watched in self._watched.items():
-            loads = np.mean(watched.steps, axis=0) if watched.steps else None
-            if not watched.over and (loads is None or self._known(watched, loads)):
-                watched.steps = []
+        if not steps:
+            return findings, ()
+        quiet, impacts = self._pulses(steps)
+        for index, (component, watched) in enumerate(self._watched.items()):
+            usual, over = quiet[index], impacts[index]
+            if not over and (usual is None or self._known(watched, usual.mean)):
                 continue
-            finding = self._examine(component, watched, loads)
-            watched.steps, watched.examined = [], loads
+            finding = self._examine(component, watched, usual, over)
+            watched.examined = None if usual is None else usual.mean
             watched.age += self._frame
             watched.utilization = finding.utilization
             if finding.broken:
@@ -206,7 +185,7 @@ class LoadWatch:
 
     def snapshot(self) -> object:
         """What `restore` takes."""
-        watched = {component: _copied(w) for component, w in self._watched.items()}
+        watched = {component: replace(w) for component, w in self._watched.items()}
         return self.detector.snapshot(), watched, self._bodies
 
     def restore(self, snapshot: object) -> None:
@@ -214,19 +193,61 @@ class LoadWatch:
         assert isinstance(snapshot, tuple)
         detector, watched, self._bodies = snapshot
         self.detector.restore(detector)
-        self._watched = {component: _copied(w) for component, w in watched.items()}
+        self._watched = {component: replace(w) for component, w in watched.items()}
 
-    def _examine(self, component: int, watched: _Watched, steps: Array | None) -> Finding:
+    def _pulses(
+        self, steps: list[tuple[StepReport, Mapping[int, Array]]]
+    ) -> tuple[list[_Pulse | None], list[list[_Pulse]]]:
+        """Loads of a frame for each watched component: of the steps that were no part of an
+        impact, and of the impacts that are over."""
+        bodies, watched = self._bodies, list(self._watched.values())
+        reports = [report for report, _ in steps]
+        loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in steps])
+        hits = closing_speeds(reports, bodies)[:, bodies.loaded] > HIT_SPEED
+        counts = (len(steps) - np.count_nonzero(hits, axis=0)).tolist()
+        total = loads.summed(np.where(hits, 0.0, 1.0))
+        quiet = [
+            _Pulse(total[bodies.parts_of(i)], count) if count else None
+            for i, count in enumerate(counts)
+        ]
+        parts = [
+            split_impacts(hits[:, i], w.impact.steps if w.impact else 0, self._longest)
+            for i, w in enumerate(watched)
+        ]
+        over: list[list[_Pulse]] = [[] for _ in watched]
+        for turn in range(max(map(len, parts))):
+            weights = np.zeros(hits.shape)
+            for i, spans in enumerate(parts):
+                if turn < len(spans):
+                    weights[spans[turn].steps, i] = 1.0
+            total = loads.summed(weights)
+            for i, spans in enumerate(parts):
+                if turn >= len(spans):
+                    continue
+                span, one = spans[turn], watched[i]
+                pulse = one.impact
+                if span.steps:
+                    new = _Pulse(total[bodies.parts_of(i)], len(span.steps))
+                    pulse = new.and_then(pulse)
+                if span.over and pulse is not None:
+                    over[i].append(pulse)
+                    pulse = None
+                one.impact = pulse
+        return quiet, over
+
+    def _examine(
+        self, component: int, watched: _Watched, usual: _Pulse | None, impacts: list[_Pulse]
+    ) -> Finding:
         """Has the detector take in a frame: its impacts one by one, then the rest of its steps."""
         detector, layout, anchored = self.detector, watched.layout, watched.anchored
         factor = max(1.0, self._contact_time / detector.impact_time)
-        impacts, watched.over = watched.over, []
-        parts = [(np.mean(loads, axis=0), len(loads) * self._step, factor) for loads in impacts]
-        if steps is not None:
-            parts.append((steps, len(watched.steps) * self._step, 1.0))
+        pulses = [(pulse, factor) for pulse in impacts]
+        if usual is not None:
+            pulses.append((usual, 1.0))
         finding, highest = None, watched.utilization * np.nan
-        for loads, dt, impact in parts:
-            finding = detector.examine(component, layout, anchored, loads, dt, impact)
+        for pulse, impact in pulses:
+            dt = pulse.steps * self._step
+            finding = detector.examine(component, layout, anchored, pulse.mean, dt, impact)
             highest = np.fmax(highest, finding.utilization)
             if finding.broken:
                 break
@@ -243,12 +264,3 @@ class LoadWatch:
             and bool(np.all(watched.utilization <= limits.utilization))
             and np.array_equal(watched.examined, loads)
         )
-
-
-def _copied(watched: _Watched) -> _Watched:
-    return replace(
-        watched,
-        steps=list(watched.steps),
-        impact=list(watched.impact),
-        over=[list(loads) for loads in watched.over],
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.protocol import Contacts, StepReport
 from bricksim_core.events import EventKind
+from bricksim_core.mechanics.bodies import Bodies, bodies_of
 from bricksim_core.mechanics.detector import BreakageThresholds
-from bricksim_core.mechanics.impacts import Bodies, closing_speeds
+from bricksim_core.mechanics.impacts import Span, closing_speeds, split_impacts
 from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology import BrickTopologyGraph, Structure
@@ -62,35 +64,70 @@ def touching(pairs, positions, normals, impulses, others=None) -> Contacts:
     )
 
 
-BODIES = Bodies(np.array([7, 8]), np.array([0, 1]), np.zeros((2, 3)))
+def two_points() -> Bodies:
+    """Parts 7 and 8, taken as points at the origins of their components."""
+    graph = BrickTopologyGraph()
+    parts = [graph.add_part(BrickShape(2, 2), part_id=p) for p in (7, 8)]
+    layouts = {graph.component_of(p): graph.layout(graph.component_of(p)) for p in parts}
+    return replace(bodies_of(layouts), coms=np.zeros((2, 3)))
+
+
+BODIES = two_points()
 UP = [0.0, 0.0, 1.0]
+
+
+def speeds_of(twists, contacts: Contacts) -> np.ndarray:
+    return closing_speeds([report(twists, contacts)], BODIES)
 
 
 def test_falling_onto_the_ground_closes_at_its_speed():
     contacts = touching([(-1, 7)], [[0, 0, 0]], [UP], [1.0])
-    speeds = closing_speeds(report([[0, 0, -1.5, 0, 0, 0], [0] * 6], contacts), BODIES)
+    (speeds,) = speeds_of([[0, 0, -1.5, 0, 0, 0], [0] * 6], contacts)
     assert speeds == pytest.approx([1.5, 0.0])
 
 
 def test_rotation_counts_at_the_contact_point():
     contacts = touching([(-1, 7)], [[0.2, 0, 0]], [UP], [1.0])
     turning = [0, 0, 0, 0, 3.0, 0]  # about y: the point at +x goes down with 0.6 m/s
-    assert closing_speeds(report([turning, [0] * 6], contacts), BODIES) == pytest.approx([0.6, 0])
+    assert speeds_of([turning, [0] * 6], contacts)[0] == pytest.approx([0.6, 0])
 
 
 def test_two_bodies_close_at_their_relative_speed():
     contacts = touching([(7, 8)], [[0, 0, 0]], [[1.0, 0, 0]], [1.0])
     twists = [[0.5, 0, 0, 0, 0, 0], [-0.25, 0, 0, 0, 0, 0]]
-    assert closing_speeds(report(twists, contacts), BODIES) == pytest.approx([0.75, 0.75])
+    assert speeds_of(twists, contacts)[0] == pytest.approx([0.75, 0.75])
 
 
 def test_impulses_weigh_and_robots_do_not_count():
     falling = [[0, 0, -1.0, 0, 1.0, 0], [0] * 6]
     points = [[0, 0, 0], [1.0, 0, 0]]  # closing at 1 and 2 m/s
     contacts = touching([(-1, 7), (-1, 7)], points, [UP, UP], [3.0, 1.0])
-    assert closing_speeds(report(falling, contacts), BODIES)[0] == pytest.approx(1.25)
+    assert speeds_of(falling, contacts)[0, 0] == pytest.approx(1.25)
     held = touching([(-1, 7), (-1, 7)], points, [UP, UP], [3.0, 1.0], others=[0, 1])
-    assert closing_speeds(report(falling, held), BODIES)[0] == pytest.approx(1.0)
+    assert speeds_of(falling, held)[0, 0] == pytest.approx(1.0)
+
+
+def test_every_step_has_its_own_speeds():
+    contacts = touching([(-1, 7)], [[0, 0, 0]], [UP], [1.0])
+    none = touching(np.zeros((0, 2), dtype=int), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0))
+    fast, slow = [[0, 0, -1.5, 0, 0, 0], [0] * 6], [[0, 0, -0.5, 0, 0, 0], [0] * 6]
+    reports = [report(fast, contacts), report(fast, none), report(slow, contacts)]
+    assert closing_speeds(reports, BODIES)[:, 0] == pytest.approx([1.5, 0.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    "hits, before, spans",
+    [
+        ("....", 0, []),
+        ("....", 2, [Span([], True)]),
+        (".hh.", 0, [Span([1, 2], True)]),
+        ("h..h", 1, [Span([0], True), Span([3], False)]),
+        ("hhhh", 0, [Span([0, 1, 2], True), Span([3], False)]),
+        ("hhhh", 2, [Span([0], True), Span([1, 2, 3], True)]),
+    ],
+)
+def test_impacts_end_with_the_last_hit_or_after_three_steps(hits, before, spans):
+    assert split_impacts(np.array([h == "h" for h in hits]), before, 3) == spans
 
 
 # -- with the engine ----------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads against Newton, Euler and analytically integrated rigid bodies."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 from mechanics_cases import data_structure
@@ -8,8 +10,9 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.engines.mujoco import MujocoEngine
-from bricksim_core.engines.protocol import NO_PART, BodySpec, Contacts
-from bricksim_core.mechanics.loads import ImpulseTable, part_loads
+from bricksim_core.engines.protocol import NO_PART, BodySpec, Contacts, StepReport
+from bricksim_core.mechanics.bodies import bodies_of
+from bricksim_core.mechanics.loads import StepLoads, contact_impulses
 from bricksim_core.parts import BRICK_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.spatial import transform, transform_points
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -37,7 +40,7 @@ def contacts_of(*rows) -> Contacts:
     )
 
 
-NO_IMPULSES = ImpulseTable(contacts_of())
+NO_CONTACTS = contacts_of()
 
 
 def body(*stack: tuple[int, int, int, int]):
@@ -52,17 +55,48 @@ def body(*stack: tuple[int, int, int, int]):
     return graph.layout(graph.component_of(10))
 
 
-def step(layout, pose, twist, next_pose=None, next_twist=None, impulses=NO_IMPULSES, **options):
-    options.setdefault("gravity", GRAVITY)
-    return part_loads(
-        layout,
-        pose,
-        np.asarray(twist, dtype=float),
-        pose if next_pose is None else next_pose,
-        np.asarray(twist if next_twist is None else next_twist, dtype=float),
-        impulses,
-        DT,
-        **options,
+@dataclass
+class Result:
+    """Loads on the parts, and what the change of velocity demands beyond the known forces (force
+    [N], torque about the COM [N m], component axes)."""
+
+    loads: np.ndarray
+    unexplained: np.ndarray
+
+
+def report_of(poses, twists, next_poses, next_twists, contacts=NO_CONTACTS) -> StepReport:
+    return StepReport(
+        time=DT,
+        dt=DT,
+        component_ids=np.arange(len(poses)),
+        world_T_component=np.array(next_poses),
+        twist=np.array(next_twists, dtype=float),
+        previous_world_T_component=np.array(poses),
+        previous_twist=np.array(twists, dtype=float),
+        contacts=contacts,
+    )
+
+
+def loads_in(layout, report, gravity=GRAVITY, applied=None, fixed=False) -> Result:
+    """A single component in one step."""
+    component = int(report.component_ids[0])
+    bodies = bodies_of({component: layout}, [component], [component] if fixed else [])
+    known = StepLoads(bodies, [report], gravity, [applied or {}])
+    rotation = report.previous_world_T_component[0, :3, :3]
+    next_rotation = report.world_T_component[0, :3, :3]
+    before, after = report.previous_twist[0], report.twist[0]
+    change = (after[:3] - before[:3]) @ rotation / report.dt
+    turn = (after[3:] @ next_rotation - before[3:] @ rotation) / report.dt
+    force = bodies.mass[0] * (change - known.acceleration[0, 0])
+    torque = bodies.inertia[0] @ (turn - known.spin[0, 0])
+    return Result(known.summed(np.ones((1, 1))), np.concatenate([force, torque]))
+
+
+def step(layout, pose, twist, next_pose=None, next_twist=None, contacts=NO_CONTACTS, **options):
+    next_pose = pose if next_pose is None else next_pose
+    next_twist = twist if next_twist is None else next_twist
+    return loads_in(
+        layout, report_of([pose], [twist], [next_pose], [next_twist], contacts), **options
     )
 
 
@@ -90,8 +124,8 @@ def test_a_stack_at_rest_carries_the_weight_above_each_joint():
     mass = BrickShape(2, 2).mass
     corners = [(x * STUD_PITCH, y * STUD_PITCH, 0.0) for x in (0, 2) for y in (0, 2)]
     push = 3 * mass * 9.81 * DT / 4
-    impulses = ImpulseTable(contacts_of(*((NO_PART, 10, c, (0, 0, push)) for c in corners)))
-    result = step(layout, np.eye(4), np.zeros(6), impulses=impulses)
+    contacts = contacts_of(*((NO_PART, 10, c, (0, 0, push)) for c in corners))
+    result = step(layout, np.eye(4), np.zeros(6), contacts=contacts)
     expected = np.zeros((3, 6))
     expected[:, 2] = [2 * mass * 9.81, -mass * 9.81, -mass * 9.81]
     assert result.loads == pytest.approx(expected, abs=1e-12)
@@ -101,11 +135,11 @@ def test_an_impact_from_below_loads_each_part_by_its_share_of_the_mass():
     layout = body((4, 2, 0, 0), (4, 2, 0, 0))
     centre = np.array([2 * STUD_PITCH, STUD_PITCH, 0.0])
     force = 30.0
-    impulses = ImpulseTable(contacts_of((NO_PART, 10, centre, (0, 0, force * DT))))
+    contacts = contacts_of((NO_PART, 10, centre, (0, 0, force * DT)))
     mass = layout.masses.sum()
     before = np.array([0, 0, -1.0, 0, 0, 0])
     after = before + np.array([0, 0, (force / mass - 9.81) * DT, 0, 0, 0])
-    result = step(layout, np.eye(4), before, next_twist=after, impulses=impulses)
+    result = step(layout, np.eye(4), before, next_twist=after, contacts=contacts)
     expected = np.zeros((2, 6))
     expected[:, 2] = [force / 2, -force / 2]
     assert result.loads == pytest.approx(expected, abs=1e-12)
@@ -218,9 +252,7 @@ def test_random_contacts_balance_and_are_explained():
     points = transform_points(pose, rng.normal(scale=0.02, size=(7, 3)))
     parts = rng.choice(layout.part_ids, size=7)
     pushes = rng.normal(scale=0.01, size=(7, 3))
-    impulses = ImpulseTable(
-        contacts_of(*zip([NO_PART] * 7, parts.tolist(), points, pushes, strict=True))
-    )
+    contacts = contacts_of(*zip([NO_PART] * 7, parts.tolist(), points, pushes, strict=True))
     wrench = rng.normal(scale=0.1, size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
     com = transform_points(pose, layout.masses @ layout.coms / layout.masses.sum())
     rotation = pose[:3, :3]
@@ -235,7 +267,7 @@ def test_random_contacts_balance_and_are_explained():
     angular += np.cross(arm[1], wrench[:3]) * DT
     after = np.concatenate([total / layout.masses.sum(), np.linalg.solve(inertia, angular)])
     result = step(
-        layout, pose, np.zeros(6), next_twist=after, impulses=impulses, applied={11: wrench}
+        layout, pose, np.zeros(6), next_twist=after, contacts=contacts, applied={11: wrench}
     )
     force, torque = resultant(layout, result.loads)
     assert force == pytest.approx(np.zeros(3), abs=1e-10)
@@ -281,18 +313,111 @@ def test_loads_are_in_component_axes():
 
 
 def test_contacts_act_on_both_bricks_in_opposite_ways():
-    table = ImpulseTable(
-        contacts_of(
-            (10, 20, (0, 0, 1), (0, 0, 2.0)),
-            (NO_PART, 10, (1, 0, 0), (0, 0, 5.0)),
-            (21, 22, (0, 1, 0), (7.0, 0, 0)),
+    contacts = contacts_of(
+        (10, 20, (0, 0, 1), (0, 0, 2.0)),
+        (NO_PART, 10, (1, 0, 0), (0, 0, 5.0)),
+        (21, 22, (0, 1, 0), (7.0, 0, 0)),
+    )
+    graph = BrickTopologyGraph()
+    for part_id in (10, 20, 21, 22):
+        graph.add_part(BrickShape(2, 2), part_id=part_id)
+    layouts = {c: graph.layout(c) for c in graph.component_ids}
+    wanted = [graph.component_of(10), graph.component_of(20)]
+    poses, still = [np.eye(4)] * 4, [np.zeros(6)] * 4
+    report = report_of(poses, still, poses, still, contacts)
+    bodies = bodies_of(layouts, wanted)
+    part, at, impulse, position = contact_impulses(bodies, [report, report])
+    found = sorted(
+        zip(
+            at.tolist(),
+            part.tolist(),
+            impulse[:, 2].tolist(),
+            position[:, 2].tolist(),
+            strict=True,
         )
     )
-    index, impulse, position = table.on(np.array([10, 20, 30]))
-    found = sorted(
-        zip(index.tolist(), impulse[:, 2].tolist(), position[:, 2].tolist(), strict=True)
-    )
-    assert found == [(0, -2.0, 1.0), (0, 5.0, 0.0), (1, 2.0, 1.0)]
+    once = [(0, -2.0, 1.0), (0, 5.0, 0.0), (1, 2.0, 1.0)]
+    assert found == [(0, *row) for row in once] + [(1, *row) for row in once]
+
+
+def random_scene(rng, steps: int):
+    """Three components (one held, one of no interest) in random motion and contact."""
+    graph = BrickTopologyGraph()
+    stacks = [(10, 11, 12), (20, 21), (30,)]
+    for ids in stacks:
+        for k, part_id in enumerate(ids):
+            graph.add_part(BrickShape(4, 2), part_id=part_id)
+            if k:
+                graph.connect(ids[k - 1], part_id, (1, 0), int(rng.integers(2)))
+    layouts = {
+        graph.component_of(ids[0]): graph.layout(graph.component_of(ids[0])) for ids in stacks
+    }
+    parts = [part_id for ids in stacks for part_id in ids]
+
+    def poses():
+        return [transform(rng.normal(size=3), Rotation.random(rng=rng).as_quat()) for _ in range(3)]
+
+    reports = [
+        replace(
+            report_of(poses(), rng.normal(size=(3, 6)), poses(), rng.normal(size=(3, 6))),
+            component_ids=np.array(sorted(layouts)),
+            contacts=contacts_of(
+                *(
+                    (int(a), int(b), rng.normal(size=3), rng.normal(size=3))
+                    for a, b in (rng.permutation([NO_PART, *parts])[:2] for _ in range(9))
+                    if b != NO_PART
+                )
+            ),
+        )
+        for _ in range(steps)
+    ]
+    return layouts, reports
+
+
+def test_steps_of_several_components_add_up_to_single_ones():
+    """All at once is the sum of one component in one step at a time, with the given weights."""
+    rng = np.random.default_rng(8)
+    layouts, reports = random_scene(rng, 4)
+    first, second, _ = sorted(layouts)
+    applied = [{11: rng.normal(size=6), 30: rng.normal(size=6)} for _ in reports]
+    bodies = bodies_of(layouts, [first, second], [second])
+    weights = rng.uniform(0.0, 1.0, size=(4, 2))
+    weights[1, 0] = 0.0
+    loads = StepLoads(bodies, reports, GRAVITY, applied).summed(weights)
+    for column, component in enumerate((first, second)):
+        expected = np.zeros((len(layouts[component].part_ids), 6))
+        for s, report in enumerate(reports):
+            row = [int(np.searchsorted(report.component_ids, component))]
+            single = replace(
+                report,
+                component_ids=np.array([component]),
+                world_T_component=report.world_T_component[row],
+                twist=report.twist[row],
+                previous_world_T_component=report.previous_world_T_component[row],
+                previous_twist=report.previous_twist[row],
+                contacts=contacts_touching(report.contacts, layouts[component].part_ids),
+            )
+            result = loads_in(layouts[component], single, GRAVITY, applied[s], component == second)
+            expected += weights[s, column] * result.loads
+        assert np.abs(expected).max() > 1.0
+        assert loads[bodies.parts_of(column)] == pytest.approx(expected, abs=1e-10)
+
+
+def contacts_touching(contacts: Contacts, part_ids) -> Contacts:
+    """Contacts with some parts; others become things that are no bricks."""
+    rows = []
+    for a, b, position, impulse in zip(
+        contacts.part_a.tolist(),
+        contacts.part_b.tolist(),
+        contacts.position,
+        contacts.impulse,
+        strict=True,
+    ):
+        if b in part_ids:
+            rows.append((a if a in part_ids else NO_PART, b, position, impulse))
+        elif a in part_ids:
+            rows.append((NO_PART, a, position, -impulse))
+    return contacts_of(*rows)
 
 
 def test_wrenches_on_other_components_are_passed_over():
@@ -319,16 +444,7 @@ def test_a_real_engine_leaves_nothing_unexplained(tilt):
     hardest = unexplained = imbalance = 0.0
     for _ in range(90):
         report = engine.step()
-        result = part_loads(
-            layout,
-            report.previous_world_T_component[0],
-            report.previous_twist[0],
-            report.world_T_component[0],
-            report.twist[0],
-            ImpulseTable(report.contacts),
-            report.dt,
-            engine.gravity,
-        )
+        result = loads_in(layout, report, engine.gravity)
         force, torque = resultant(layout, result.loads)
         hardest = max(hardest, np.abs(result.loads[:, :3]).max())
         unexplained = max(unexplained, np.linalg.norm(result.unexplained[:3]))

@@ -157,7 +157,7 @@ class BreakageDetector:
             layout: The component as it was during the step. Handing in the same object again saves
                 a comparison.
             anchored: (N,) parts that the world holds.
-            loads: (N, 6) loads on the parts (`loads.part_loads`).
+            loads: (N, 6) loads on the parts (`loads.StepLoads`).
             dt: Length of the step [s].
             impact: How many times shorter, and stronger, the loads were in reality (`impacts`).
         """

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rigid bodies of a scene as arrays, constant while the topology is.
+
+Everything that is computed in every engine step for every component is computed from these for all
+components and all steps of a frame at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.dynamics import MassProperties, mass_properties
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """K components by the rows of step reports; A parts; W *loaded* components with P parts.
+
+    Attributes:
+        part_ids: (A,) all part ids, sorted.
+        row: (A,) row of each part's component in a step report.
+        coms: (K, 3) centre of mass of each component in its frame [m].
+        place: (A,) index into the P loaded parts, -1 for parts of other components.
+        loaded: (W,) rows of the loaded components.
+        first: (W + 1,) first of each loaded component's parts among the P.
+        owner: (P,) index into the loaded components.
+        held: (W,) True where the world holds the component: nothing accelerates.
+        masses: (P,) [kg].
+        local: (P, 3) centres of mass of the parts, component frame [m].
+        arms: (P, 3) from the component's centre of mass to the part's, component axes [m].
+        inertias: (P, 3, 3) about each part's own centre of mass, component axes [kg m^2].
+        mass: (W,) [kg].
+        mobility: (W, 3, 3) inverse of the component's inertia about its centre of mass.
+        inertia: (W, 3, 3) that inertia [kg m^2].
+    """
+
+    part_ids: IntArray
+    row: IntArray
+    coms: Array
+    place: IntArray
+    loaded: IntArray
+    first: IntArray
+    owner: IntArray
+    held: NDArray[np.bool_]
+    masses: Array
+    local: Array
+    arms: Array
+    inertias: Array
+    mass: Array
+    inertia: Array
+    mobility: Array
+
+    def find(self, part_ids: IntArray) -> IntArray:
+        """Positions of existing parts among the A."""
+        return np.searchsorted(self.part_ids, part_ids)
+
+    def parts_of(self, loaded: int) -> slice:
+        """Where the parts of a loaded component are among the P, in its layout's order."""
+        return slice(int(self.first[loaded]), int(self.first[loaded + 1]))
+
+
+def bodies_of(
+    layouts: Mapping[int, ComponentLayout],
+    loaded: Collection[int] = (),
+    held: Collection[int] = (),
+) -> Bodies:
+    """The bodies of a scene.
+
+    Args:
+        layouts: All components by id.
+        loaded: Ids of the components whose loads are wanted.
+        held: Ids of the components that the world holds.
+    """
+    ids = sorted(layouts)
+    bodies = [_body(layouts[component]) for component in ids]
+    part_ids = _joined([layouts[component].part_ids for component in ids], np.int64)
+    counts = [len(layouts[component].part_ids) for component in ids]
+    order = np.argsort(part_ids, kind="stable")
+
+    rows = [row for row, component in enumerate(ids) if component in loaded]
+    wanted = np.zeros(len(ids), dtype=bool)
+    wanted[rows] = True
+    kept = np.repeat(wanted, counts)
+    place = np.full(len(part_ids), -1, dtype=np.int64)
+    place[kept] = np.arange(np.count_nonzero(kept))
+    chosen = [layouts[ids[row]] for row in rows]
+    sizes = np.array([counts[row] for row in rows], dtype=np.int64)
+    owner = np.repeat(np.arange(len(rows)), sizes)
+    local = _joined([layout.coms for layout in chosen], float, 3)
+    coms = np.array([body.com for body in bodies], dtype=float).reshape(-1, 3)
+    inertia = np.array([bodies[row].inertia for row in rows], dtype=float).reshape(-1, 3, 3)
+    return Bodies(
+        part_ids=part_ids[order],
+        row=np.repeat(np.arange(len(ids)), counts)[order],
+        coms=coms,
+        place=place[order],
+        loaded=np.array(rows, dtype=np.int64),
+        first=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        owner=owner,
+        held=np.array([ids[row] in held for row in rows], dtype=bool),
+        masses=_joined([layout.masses for layout in chosen], float),
+        local=local,
+        arms=local - coms[np.array(rows, dtype=np.int64)][owner],
+        inertias=_joined([layout.inertias for layout in chosen], float, 3, 3),
+        mass=np.array([bodies[row].mass for row in rows], dtype=float),
+        inertia=inertia,
+        mobility=np.linalg.inv(inertia),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _body(layout: ComponentLayout) -> MassProperties:
+    return mass_properties(layout)
+
+
+def _joined(arrays: list, kind: type, *shape: int) -> NDArray:
+    return np.concatenate([np.zeros((0, *shape), dtype=kind), *arrays])
