@@ -10,7 +10,6 @@ from bricksim_core.mechanics.geometry import (
     GROUND,
     Holder,
     Place,
-    boxes,
     face_contacts,
     stud_contacts,
 )
@@ -111,7 +110,7 @@ def test_faces_equal_those_found_cell_by_cell(packed):
     """Truth: count unit faces between neighbouring cells of different boxes."""
     layout = loose(packed)
     owner = {}
-    for k, (low, high) in enumerate(boxes(layout).tolist()):
+    for k, (low, high) in enumerate(layout.boxes.tolist()):
         for cell in itertools.product(*(range(a, b) for a, b in zip(low, high, strict=True))):
             owner[cell] = k
     expected: dict[tuple[int, int, int], int] = {}

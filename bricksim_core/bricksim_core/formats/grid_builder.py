@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bricksim_core.errors import FormatError
 from bricksim_core.parts import PLATES_PER_BRICK, BrickShape, Color
 from bricksim_core.parts.brick import MAX_STUDS_PER_SIDE
-from bricksim_core.topology import BrickTopologyGraph, GridPose, Structure
-from bricksim_core.topology.occupancy import Occupancy
+from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
+from bricksim_core.topology.grid import grid_boxes, relative
+from bricksim_core.topology.neighbours import facing_pairs, overlapping_pairs
 
 BaseplateOption = Literal["auto"] | tuple[int, int] | None
 """``auto``: as large as the structure's footprint; (studs along x, studs along y); None: none."""
@@ -24,8 +24,7 @@ DEFAULT_COLOR: Color = (255, 255, 255)
 BASEPLATE_COLOR: Color = (155, 161, 157)
 
 
-@dataclass(frozen=True)
-class PlacedPart:
+class PlacedPart(NamedTuple):
     """A part on the grid and where it stands in its file.
 
     Attributes:
@@ -43,7 +42,7 @@ class PlacedPart:
     color: Color = DEFAULT_COLOR
 
 
-def brick_at(x_studs: int, y_studs: int, x: int, y: int) -> tuple[int, int, GridPose]:
+def brick_at(x_studs: int, y_studs: int, x: int, y: int, z: int) -> tuple[int, int, GridPose]:
     """Canonical length, width (length >= width) and pose of a brick by its footprint.
 
     Args:
@@ -51,13 +50,14 @@ def brick_at(x_studs: int, y_studs: int, x: int, y: int) -> tuple[int, int, Grid
         y_studs: Studs along y.
         x: Least occupied cell along x.
         y: Least occupied cell along y.
+        z: Height of its bottom [plates].
 
     Returns:
-        Length, width and the pose at height 0.
+        Length, width and the pose.
     """
     if x_studs >= y_studs:
-        return x_studs, y_studs, GridPose(x, y)
-    return y_studs, x_studs, GridPose(x + x_studs, y, 0, 1)
+        return x_studs, y_studs, GridPose(x, y, z)
+    return y_studs, x_studs, GridPose(x + x_studs, y, z, 1)
 
 
 def add_parts(graph: BrickTopologyGraph, parts: Iterable[PlacedPart]) -> None:
@@ -79,24 +79,33 @@ def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], nam
     Raises:
         FormatError: Two parts overlap.
     """
-    occupancy = Occupancy()
-    placed: dict[int, PlacedPart] = {}
-    for part in parts:
-        other = occupancy.collision(part.grid, part.shape)
-        if other is not None:
-            raise FormatError(
-                f"{name}: {part.origin}: {describe(part)} overlaps {describe(placed[other])} of"
-                f" {placed[other].origin}, expected free cells"
-            )
-        occupancy.add(part.id, part.grid, part.shape)
-        placed[part.id] = part
-    for part in placed.values():
-        for below in occupancy.touching(part.grid, part.shape, above=False):
-            lower = placed[below]
-            if lower.shape.has_studs:
-                relative = lower.grid.inverse() @ part.grid
-                offset = (relative.x, relative.y)
-                graph.connect(below, part.id, offset, relative.yaw, closure=False)
+    placed = list(parts)
+    if not placed:
+        return
+    grids = np.array([p.grid for p in placed], dtype=np.int64)
+    sizes = [(p.shape.length, p.shape.width, p.shape.height) for p in placed]
+    boxes = grid_boxes(grids, np.array(sizes, dtype=np.int64))
+    earlier, later = overlapping_pairs(boxes)
+    if len(later):
+        part = placed[later.min()]
+        other = min((placed[i] for i in earlier[later == later.min()]), key=lambda p: p.id)
+        raise FormatError(
+            f"{name}: {part.origin}: {describe(part)} overlaps {describe(other)} of"
+            f" {other.origin}, expected free cells"
+        )
+    below, above = facing_pairs(boxes, 2)
+    studded = np.array([p.shape.has_studs for p in placed])[below]
+    below, above = below[studded], above[studded]
+    ids = np.array([p.id for p in placed], dtype=np.int64)
+    order = np.lexsort((ids[below], above))
+    below, above = below[order], above[order]
+    between = relative(grids[below], grids[above])
+    pairs = zip(ids[below].tolist(), ids[above].tolist(), between.tolist(), strict=True)
+    first = graph.next_connection_id
+    graph.connect_all(
+        Connection(first + k, stud, hole, (x, y), yaw)
+        for k, (stud, hole, (x, y, _, yaw)) in enumerate(pairs)
+    )
 
 
 def describe(part: PlacedPart) -> str:

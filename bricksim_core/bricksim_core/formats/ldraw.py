@@ -34,7 +34,7 @@ from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, BrickShape, Color
 from bricksim_core.spatial import Array
 from bricksim_core.topology import BrickTopologyGraph, GridPose, Structure
 from bricksim_core.topology.boxes import near_pairs, part_boxes
-from bricksim_core.topology.grid import nearest_yaw, quarter_turn
+from bricksim_core.topology.grid import GRID_CELL, nearest_yaw, quarter_turn
 
 UNIT = 0.0004
 """One LDraw unit [m]."""
@@ -57,7 +57,6 @@ WORLD_R_LDRAW = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 """Rotation from LDraw's axes (y down) to the world's (z up)."""
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
-_CELL = np.array([STUD_PITCH, STUD_PITCH, PLATE_HEIGHT])
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,9 +372,9 @@ class _Frame:
         yaw = nearest_yaw(turn)
         if np.abs(turn - quarter_turn(yaw)).max() > ROTATION_TOLERANCE:
             return None
-        cells = self.rotation.T @ (corner - self.origin) / _CELL
+        cells = self.rotation.T @ (corner - self.origin) / GRID_CELL
         whole = np.round(cells)
-        if np.abs((cells - whole) * _CELL).max() > POSITION_TOLERANCE * UNIT:
+        if np.abs((cells - whole) * GRID_CELL).max() > POSITION_TOLERANCE * UNIT:
             return None
         x, y, z = (int(v) for v in whole)
         return GridPose(x, y, z, yaw)
@@ -390,7 +389,7 @@ def _frame_of(rotation: Array, corner: Array) -> _Frame:
     if square:
         rotation = np.eye(3) if squared[2, 2] == 1.0 else squared
     local = rotation.T @ corner
-    phase = (local - np.round(local / _CELL) * _CELL) / UNIT
+    phase = (local - np.round(local / GRID_CELL) * GRID_CELL) / UNIT
     if square:
         whole = np.round(phase)
         phase = np.where(np.abs(phase - whole) <= POSITION_TOLERANCE, whole, phase)

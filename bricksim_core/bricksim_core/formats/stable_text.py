@@ -28,6 +28,9 @@ from bricksim_core.topology.common_grid import CommonGrid, common_grid
 MAX_COORDINATE = 100_000
 """Largest cell or layer number."""
 
+_DIGITS = 25
+"""Longest number that is looked at: leading zeros are allowed, thousands of digits are not."""
+
 _LINE = re.compile(
     r"\s*(?P<h>\d+)\s*x\s*(?P<w>\d+)\s*\(\s*(?P<x>\d+)\s*,\s*(?P<y>\d+)\s*,\s*(?P<z>\d+)\s*\)\s*",
     re.ASCII,
@@ -49,37 +52,45 @@ def parse_text(text: str, *, name: str, title: str, baseplate: BaseplateOption) 
         FormatError: A line is not a brick, or two bricks overlap.
     """
     parts: list[PlacedPart] = []
+    shapes: dict[tuple[int, int], BrickShape] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
+        if not line or line.isspace():
             continue
         origin = f"line {number}"
         if len(parts) >= MAX_PARTS:
             raise FormatError(f"{name}: {origin}: more than {MAX_PARTS} bricks")
-        h, w, x, y, z = _numbers(line, name, origin)
-        length, width, grid = brick_at(h, w, x, y)
-        grid = grid._replace(z=layer_height(z))
-        parts.append(PlacedPart(len(parts) + 1, BrickShape(length, width), grid, origin))
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise FormatError(
+                f"{name}: {origin} is {shorten(line)}, expected 'hxw (x,y,z)' with whole numbers,"
+                " like '2x4 (0,0,0)'"
+            )
+        texts = match.groups()
+        if max(map(len, texts)) > _DIGITS:
+            _check_ranges(match, name, origin)
+        h, w, x, y, z = map(int, texts)
+        if not (0 < h <= MAX_STUDS_PER_SIDE and 0 < w <= MAX_STUDS_PER_SIDE) or (
+            max(x, y, z) > MAX_COORDINATE
+        ):
+            _check_ranges(match, name, origin)
+        length, width, grid = brick_at(h, w, x, y, layer_height(z))
+        shape = shapes.get((length, width))
+        if shape is None:
+            shape = shapes[length, width] = BrickShape(length, width)
+        parts.append(PlacedPart(len(parts) + 1, shape, grid, origin))
     if not parts:
         raise FormatError(f"{name}: holds no brick, expected lines like '2x4 (0,0,0)'")
     return stacked_structure(parts, name=name, title=title, baseplate=baseplate)
 
 
-def _numbers(line: str, name: str, origin: str) -> list[int]:
-    match = _LINE.fullmatch(line)
-    if match is None:
-        raise FormatError(
-            f"{name}: {origin} is {shorten(line)}, expected 'hxw (x,y,z)' with whole numbers,"
-            " like '2x4 (0,0,0)'"
-        )
-    values = []
+def _check_ranges(match: re.Match[str], name: str, origin: str) -> None:
+    """Refuses a line with a number out of range."""
     for key, text in match.groupdict().items():
         low, high = (1, MAX_STUDS_PER_SIDE) if key in "hw" else (0, MAX_COORDINATE)
-        if len(text) > len(str(high)) + 20 or not low <= int(text) <= high:
+        if len(text) > _DIGITS or not low <= int(text) <= high:
             raise FormatError(
                 f"{name}: {origin}: {key} is {shorten(text)}, expected {low} to {high}"
             )
-        values.append(int(text))
-    return values
 
 
 def format_text(structure: Structure) -> str:

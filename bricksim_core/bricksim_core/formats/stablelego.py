@@ -124,6 +124,6 @@ def _brick(number: int, entry: Field, library: Library) -> PlacedPart:
     along_x, along_y = brick_type.height, brick_type.width
     if swapped:
         along_x, along_y = along_y, along_x
-    length, width, grid = brick_at(along_x, along_y, x, y)
+    length, width, grid = brick_at(along_x, along_y, x, y, layer_height(z))
     shape = BrickShape(length, width, mass=brick_type.mass)
-    return PlacedPart(number, shape, grid._replace(z=layer_height(z)), f"field {entry.path}")
+    return PlacedPart(number, shape, grid, f"field {entry.path}")

@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, STUD_RADIUS
 from bricksim_core.spatial import Array
+from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.layout import ComponentLayout, IntArray
+from bricksim_core.topology.neighbours import facing_pairs
 
 GROUND = -1
 """Stands for the ground where the index of a part is expected."""
 
 GROUND_TOLERANCE = 1e-6
 """Greatest distance of a bottom face from the ground plane that counts as touching [m]."""
-
-_UNIT = np.array([STUD_PITCH, STUD_PITCH, PLATE_HEIGHT])
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +56,6 @@ class FaceContacts:
         return np.eye(3)[self.axis]
 
 
-def boxes(layout: ComponentLayout) -> IntArray:
-    """(N, 2, 3) least and greatest corner of each part's body in studs, studs, plates."""
-    plan = layout.footprints
-    bottom = layout.grids[:, 2]
-    top = bottom + layout.dimensions[:, 2]
-    low = np.column_stack([plan[:, :2], bottom])
-    high = np.column_stack([plan[:, 2:], top])
-    return np.stack([low, high], axis=1)
-
-
 def face_contacts(layout: ComponentLayout, ground: float | None = None) -> FaceContacts:
     """All pairs of coplanar, opposite faces of different parts that share an area.
 
@@ -80,8 +70,8 @@ def face_contacts(layout: ComponentLayout, ground: float | None = None) -> FaceC
     Returns:
         The contacts, the ground's first.
     """
-    corners = boxes(layout)
-    columns = [_facing_pairs(corners, axis) for axis in range(3)]
+    corners = layout.boxes
+    columns = [(*facing_pairs(corners, axis), axis) for axis in range(3)]
     if ground is not None:
         bottom = corners[:, 0, 2] * PLATE_HEIGHT
         resting = np.flatnonzero(np.abs(bottom - ground) <= GROUND_TOLERANCE)
@@ -102,36 +92,7 @@ def face_contacts(layout: ComponentLayout, ground: float | None = None) -> FaceC
     vertices = np.repeat(low[:, None, :], 4, axis=1)
     vertices[rows, 1, u] = vertices[rows, 2, u] = high[rows, u]
     vertices[rows, 2, v] = vertices[rows, 3, v] = high[rows, v]
-    return FaceContacts(part_a, part_b, axis, vertices * _UNIT)
-
-
-def _facing_pairs(corners: IntArray, axis: int) -> tuple[IntArray, IntArray, int]:
-    """Pairs (low side, high side) whose faces normal to ``axis`` share an area."""
-    u, v = (axis + 1) % 3, (axis + 2) % 3
-    plane_a, plane_b = corners[:, 1, axis], corners[:, 0, axis]
-    # One line holds all planes one after another, so that one sorted search serves them all.
-    origin = corners[:, 0, u].min()
-    stride = corners[:, 1, u].max() - origin + 1
-    line_a = plane_a * stride + corners[:, 0, u] - origin
-    line_b = plane_b * stride + corners[:, 0, u] - origin
-    length = corners[:, 1, u] - corners[:, 0, u]
-    # Two intervals overlap if one begins within the other: at its beginning or after it.
-    a, b = _starts_within(line_a, line_a + length, line_b)
-    b_later, a_later = _starts_within(line_b + 1, line_b + length, line_a)
-    a, b = np.concatenate([a, a_later]), np.concatenate([b, b_later])
-    touching = (corners[a, 0, v] < corners[b, 1, v]) & (corners[b, 0, v] < corners[a, 1, v])
-    return a[touching], b[touching], axis
-
-
-def _starts_within(low: IntArray, high: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """All (interval, start) index pairs with low <= start < high."""
-    order = np.argsort(starts, kind="stable")
-    ordered = starts[order]
-    first = np.searchsorted(ordered, low)
-    counts = np.maximum(np.searchsorted(ordered, high) - first, 0)
-    interval = np.repeat(np.arange(len(low)), counts)
-    within = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return interval, order[first[interval] + within]
+    return FaceContacts(part_a, part_b, axis, vertices * GRID_CELL)
 
 
 class Holder(IntEnum):
@@ -269,7 +230,7 @@ def stud_contacts(layout: ComponentLayout) -> StudContacts:
     _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
     patterns = tuple(_pattern(*size[k].tolist(), *sides[k].tolist()) for k in first)
     top = layout.grids[layout.stud_index, 2] + layout.dimensions[layout.stud_index, 2]
-    centre = np.column_stack([0.5 * (low + high), top]) * _UNIT
+    centre = np.column_stack([0.5 * (low + high), top]) * GRID_CELL
     return StudContacts(patterns, pattern.reshape(-1), centre, high - low)
 
 

@@ -146,4 +146,4 @@ class Part:
             isinstance(c, (int, np.integer)) and 0 <= c <= 255 for c in channels
         ):
             raise PartError(f"colour is {self.color!r}, expected three integers 0-255")
-        object.__setattr__(self, "color", tuple(int(c) for c in channels))
+        object.__setattr__(self, "color", tuple(map(int, channels)))

@@ -7,17 +7,19 @@ may stand at any pose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.spatial import Array
+from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.structure import Structure
 
 _UPRIGHT = 1.0 - 1e-9
 _PARALLEL = 1e-6
+_AT_ONCE = 1 << 20
+"""Pairs that are compared together: bounds the memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +73,8 @@ def part_boxes(structure: Structure) -> PartBoxes:
     layouts = [(c, structure.graph.layout(c)) for c in structure.graph.component_ids]
     poses = [structure.component_poses[c] @ layout.component_T_parts for c, layout in layouts]
     world = np.concatenate([np.zeros((0, 4, 4)), *poses])
-    sizes = [s.size for _, layout in layouts for s in layout.shapes]
-    halves = 0.5 * np.array(sizes, dtype=float).reshape(-1, 3)
+    cells = [layout.dimensions for _, layout in layouts]
+    halves: Array = np.concatenate([np.zeros((0, 3)), *cells]) * (0.5 * GRID_CELL)
     axes = world[:, :3, :3]
     ids = [layout.part_ids for _, layout in layouts]
     return PartBoxes(
@@ -136,21 +138,21 @@ def separations(
 
 def _candidates(boxes: PartBoxes, distance: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs of different components whose axis-aligned bounds are near: a sweep along x."""
-    reach = boxes.reach + 0.5 * distance
-    low, high = boxes.centres - reach, boxes.centres + reach
-    order = np.argsort(low[:, 0], kind="stable")
-    ends = np.searchsorted(low[order, 0], high[order, 0], side="right")
-
-    def found() -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        for rank, (i, end) in enumerate(zip(order, ends, strict=True)):
-            others = order[rank + 1 : end]
-            keep = boxes.components[others] != boxes.components[i]
-            keep &= np.all((low[others] <= high[i]) & (low[i] <= high[others]), axis=1)
-            yield np.full(np.count_nonzero(keep), i), others[keep]
-
-    pairs = list(found())
-    none = np.zeros(0, dtype=np.intp)
-    return (
-        np.concatenate([none, *(a for a, _ in pairs)]),
-        np.concatenate([none, *(b for _, b in pairs)]),
-    )
+    firsts, seconds = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)]
+    if (boxes.components != boxes.components[:1]).any():
+        reach = boxes.reach + 0.5 * distance
+        low, high = boxes.centres - reach, boxes.centres + reach
+        order = np.argsort(low[:, 0], kind="stable")
+        ends = np.searchsorted(low[order, 0], high[order, 0], side="right")
+        later = np.maximum(ends - np.arange(len(order)) - 1, 0)
+        total = later.cumsum()
+        cuts = np.flatnonzero(np.diff(total // _AT_ONCE)) + 1
+        for rows in np.split(np.arange(len(order)), cuts):
+            counts = later[rows]
+            within = np.arange(counts.sum()) - (counts.cumsum() - counts).repeat(counts)
+            i, j = order[rows.repeat(counts)], order[rows.repeat(counts) + 1 + within]
+            keep = boxes.components[i] != boxes.components[j]
+            keep &= np.all((low[j] <= high[i]) & (low[i] <= high[j]), axis=1)
+            firsts.append(i[keep])
+            seconds.append(j[keep])
+    return np.concatenate(firsts), np.concatenate(seconds)

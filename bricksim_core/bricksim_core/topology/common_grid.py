@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bricksim_core.errors import StructureError
-from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH
+from bricksim_core.parts import PLATE_HEIGHT
 from bricksim_core.spatial import Array
-from bricksim_core.topology.grid import GridPose, nearest_yaw, quarter_turn
+from bricksim_core.topology.grid import GRID_CELL, GridPose, nearest_yaw, quarter_turn
 from bricksim_core.topology.occupancy import Box
 from bricksim_core.topology.structure import Structure
 
 TOLERANCE = 1e-6
 """Deviation from the grid that counts as rounding [m, and -, for rotation matrices]."""
-
-_CELL = np.array([STUD_PITCH, STUD_PITCH, PLATE_HEIGHT])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,7 @@ def _grid_of(pose: Array) -> Array:
     if np.abs(rotation - quarter_turn(nearest_yaw(rotation))).max() > TOLERANCE:
         return pose
     grid = np.eye(4)
-    phase = pose[:3, 3] - np.round(pose[:3, 3] / _CELL) * _CELL
+    phase = pose[:3, 3] - np.round(pose[:3, 3] / GRID_CELL) * GRID_CELL
     grid[:3, 3] = np.where(np.abs(phase) > TOLERANCE, phase, 0.0)
     return grid
 
@@ -95,8 +93,8 @@ def _on_grid(world_T_grid: Array, pose: Array) -> GridPose | None:
     rotation = world_T_grid[:3, :3].T @ pose[:3, :3]
     yaw = nearest_yaw(rotation)
     offset = world_T_grid[:3, :3].T @ (pose[:3, 3] - world_T_grid[:3, 3])
-    cells = np.round(offset / _CELL)
-    off = max(np.abs(offset - cells * _CELL).max(), np.abs(rotation - quarter_turn(yaw)).max())
+    cells = np.round(offset / GRID_CELL)
+    off = max(np.abs(offset - cells * GRID_CELL).max(), np.abs(rotation - quarter_turn(yaw)).max())
     if off > 2.0 * TOLERANCE:
         return None
     x, y, z = (int(v) for v in cells)

@@ -29,6 +29,7 @@ from bricksim_core.errors import (
 )
 from bricksim_core.parts import HOLE_INTERFACE, STUD_INTERFACE, BrickShape, Color, Part
 from bricksim_core.topology.grid import GridPose
+from bricksim_core.topology.joining import Merged, merged_components
 from bricksim_core.topology.layout import ComponentLayout
 from bricksim_core.topology.occupancy import Occupancy
 
@@ -71,11 +72,13 @@ class Component:
 
     id: int
     parts: dict[int, GridPose] = field(default_factory=dict)
-    occupancy: Occupancy = field(default_factory=Occupancy)
+    occupancy: Occupancy | None = None
+    """Where its parts are; None until a search needs it."""
 
     def copy(self) -> Component:
         """An independent copy."""
-        return Component(self.id, dict(self.parts), self.occupancy.copy())
+        occupancy = None if self.occupancy is None else self.occupancy.copy()
+        return Component(self.id, dict(self.parts), occupancy)
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,11 @@ class BrickTopologyGraph:
     def connections(self) -> dict[int, Connection]:
         """All connections by id, in order of creation. Read only."""
         return self._connections
+
+    @property
+    def next_connection_id(self) -> int:
+        """Id that the next connection gets; those after it are free too."""
+        return self._next_connection
 
     @property
     def component_ids(self) -> list[int]:
@@ -298,7 +306,6 @@ class BrickTopologyGraph:
         self._graph.add_node(part_id, part=part)
         component = self._new_component()
         component.parts[part_id] = grid
-        component.occupancy.add(part_id, grid, shape)
         self._component_of[part_id] = component.id
         return part_id
 
@@ -376,8 +383,9 @@ class BrickTopologyGraph:
             kept_T_absorbed = stud_T_hole_frame.inverse()
 
         moved = {p: kept_T_absorbed @ grid for p, grid in absorbed.parts.items()}
+        occupancy = self._occupancy(kept)
         for part_id, grid in moved.items():
-            other = kept.occupancy.collision(grid, self.part(part_id).shape)
+            other = occupancy.collision(grid, self.part(part_id).shape)
             if other is not None:
                 raise CollisionError(
                     f"connecting part {hole_part} onto part {stud_part} (offset"
@@ -386,16 +394,47 @@ class BrickTopologyGraph:
                 )
         joined = [connection]
         if closure:
-            joined += self._coincident(moved, kept, skip=connection)
+            joined += self._coincident(moved, kept, occupancy, skip=connection)
         for part_id, grid in moved.items():
             kept.parts[part_id] = grid
-            kept.occupancy.add(part_id, grid, self.part(part_id).shape)
+            occupancy.add(part_id, grid, self.part(part_id).shape)
             self._component_of[part_id] = kept.id
         del self._components[absorbed.id]
         for changed in (kept.id, absorbed.id):
             self._layouts.pop(changed, None)
         self._insert(joined)
         return Joined(tuple(joined), kept.id, absorbed.id, kept_T_absorbed)
+
+    def connect_all(self, connections: Iterable[Connection]) -> None:
+        """Makes many connections at once: quick where most of the graph is new.
+
+        Does what `connect` without closure does for one after the other, component ids and frames
+        included, but all connections or none.
+
+        Args:
+            connections: With new ids and yaws of 0 to 3.
+
+        Raises:
+            TopologyError: As `connect` raises for the first one that it would refuse.
+        """
+        new = list(connections)
+        merged = self._merged(new)
+        if merged is None:
+            trial = self.copy()
+            for c in new:
+                trial.connect(
+                    c.stud_part, c.hole_part, c.offset, c.yaw, connection_id=c.id, closure=False
+                )
+            raise TopologyError("a yaw or an interface id is none that a connection is kept with")
+        for kept_id, (absorbed, grids) in merged.items():
+            kept = self._components[kept_id]
+            kept.parts, kept.occupancy = grids, None
+            self._component_of.update(dict.fromkeys(grids, kept_id))
+            for component_id in absorbed:
+                del self._components[component_id]
+            for changed in (kept_id, *absorbed):
+                self._layouts.pop(changed, None)
+        self._insert(new)
 
     def disconnect(self, connection_ids: Iterable[int]) -> Separated:
         """Ends connections; components fall apart where nothing else holds them.
@@ -431,16 +470,20 @@ class BrickTopologyGraph:
     def _new_layout(self, grids: dict[int, GridPose]) -> ComponentLayout:
         part_ids = sorted(grids)
         index = {part_id: i for i, part_id in enumerate(part_ids)}
-        bundles = (
-            data["connections"].values()
-            for part_id in part_ids
-            for other, data in self._graph.adj[part_id].items()
-            if part_id < other
-        )
-        connections = sorted(itertools.chain.from_iterable(bundles), key=_by_id)
+        nodes = self._graph.nodes
+        if len(grids) == len(self._graph):
+            connections = sorted(self._connections.values(), key=_by_id)
+        else:
+            bundles = (
+                data["connections"].values()
+                for part_id in part_ids
+                for other, data in self._graph.adj[part_id].items()
+                if part_id < other
+            )
+            connections = sorted(itertools.chain.from_iterable(bundles), key=_by_id)
         return ComponentLayout(
             part_ids=np.array(part_ids, dtype=np.int64),
-            shapes=tuple(self.part(p).shape for p in part_ids),
+            shapes=tuple(nodes[p]["part"].shape for p in part_ids),
             grids=np.array([grids[p] for p in part_ids], dtype=np.int64).reshape(-1, 4),
             connection_ids=np.array([c.id for c in connections], dtype=np.int64),
             stud_index=np.array([index[c.stud_part] for c in connections], dtype=np.int64),
@@ -484,6 +527,22 @@ class BrickTopologyGraph:
                 raise AlreadyConnectedError(f"{name}: already connected by connection {other.id}")
         return connection
 
+    def _merged(self, new: list[Connection]) -> dict[int, Merged] | None:
+        """What `merged_components` says, None also where ids are unknown or in use."""
+        ids = {c.id for c in new}
+        if len(ids) < len(new) or not self._connections.keys().isdisjoint(ids):
+            return None
+        ends = dict.fromkeys(p for c in new for p in (c.stud_part, c.hole_part))
+        if not self._component_of.keys() >= ends.keys():
+            return None
+        if any(self._graph.has_edge(c.stud_part, c.hole_part) for c in new):
+            return None
+        touched = dict.fromkeys(self._component_of[p] for p in ends)
+        components = {i: self._components[i].parts for i in touched}
+        nodes = self._graph.nodes
+        shapes = {p: nodes[p]["part"].shape for parts in components.values() for p in parts}
+        return merged_components(components, shapes, new)
+
     def _require_consistent(self, connection: Connection, stud_T_hole: GridPose) -> None:
         implied = self.relative_grid_pose(connection.stud_part, connection.hole_part)
         if implied == stud_T_hole:
@@ -496,15 +555,19 @@ class BrickTopologyGraph:
         )
 
     def _coincident(
-        self, moved: dict[int, GridPose], kept: Component, skip: Connection
+        self,
+        moved: dict[int, GridPose],
+        kept: Component,
+        occupancy: Occupancy,
+        skip: Connection,
     ) -> list[Connection]:
         """Connections of all coincident interface pairs between the kept and the moved parts."""
         ids = itertools.count(max(self._next_connection, skip.id + 1))
         found = []
         for part_id in sorted(moved):
             grid, shape = moved[part_id], self.part(part_id).shape
-            below = kept.occupancy.touching(grid, shape, above=False)
-            above = kept.occupancy.touching(grid, shape, above=True) if shape.has_studs else []
+            below = occupancy.touching(grid, shape, above=False)
+            above = occupancy.touching(grid, shape, above=True) if shape.has_studs else []
             pairs = [(other, part_id) for other in below] + [(part_id, other) for other in above]
             for stud, hole in pairs:
                 if (stud, hole) == (skip.stud_part, skip.hole_part):
@@ -522,9 +585,11 @@ class BrickTopologyGraph:
     def _insert(self, connections: list[Connection]) -> None:
         for connection in connections:
             pair = (connection.stud_part, connection.hole_part)
-            if not self._graph.has_edge(*pair):
-                self._graph.add_edge(*pair, connections={})
-            self._graph.edges[pair]["connections"][connection.id] = connection
+            edge = self._graph.get_edge_data(*pair)
+            if edge is None:
+                self._graph.add_edge(*pair, connections={connection.id: connection})
+            else:
+                edge["connections"][connection.id] = connection
             self._connections[connection.id] = connection
             self._next_connection = max(self._next_connection, connection.id + 1)
 
@@ -567,12 +632,19 @@ class BrickTopologyGraph:
     def _split_off(self, component: Component, part_ids: set[int]) -> int:
         piece = self._new_component()
         for part_id in part_ids:
-            grid, shape = component.parts.pop(part_id), self.part(part_id).shape
-            component.occupancy.remove(part_id, grid, shape)
+            grid = component.parts.pop(part_id)
+            if component.occupancy is not None:
+                component.occupancy.remove(part_id, grid, self.part(part_id).shape)
             piece.parts[part_id] = grid
-            piece.occupancy.add(part_id, grid, shape)
             self._component_of[part_id] = piece.id
         return piece.id
+
+    def _occupancy(self, component: Component) -> Occupancy:
+        if component.occupancy is None:
+            component.occupancy = Occupancy()
+            for part_id, grid in component.parts.items():
+                component.occupancy.add(part_id, grid, self.part(part_id).shape)
+        return component.occupancy
 
     def _new_component(self) -> Component:
         component = Component(self._next_component)

@@ -6,12 +6,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array
 
+IntArray = NDArray[np.int64]
+
+GRID_CELL = np.array([STUD_PITCH, STUD_PITCH, PLATE_HEIGHT])
+"""(3,) size of a cell [m]."""
+
 _QUARTER_TURNS = (((1, 0), (0, 1)), ((0, -1), (1, 0)), ((-1, 0), (0, -1)), ((0, 1), (-1, 0)))
 """Rotation matrices about z by 0, 90, 180 and 270 degrees."""
+_TURNS = np.array(_QUARTER_TURNS, dtype=np.int64)
 
 
 def rotate(yaw: int, x: int, y: int) -> tuple[int, int]:
@@ -81,7 +88,7 @@ def part_poses(grids: np.ndarray, footprints: np.ndarray) -> Array:
     Returns:
         (N, 4, 4) component_T_part [m].
     """
-    turns = np.array(_QUARTER_TURNS, dtype=float)[grids[:, 3] % 4]
+    turns = _TURNS[grids[:, 3] % 4].astype(float)
     poses = np.zeros((len(grids), 4, 4))
     poses[:, :2, :2] = turns
     poses[:, 2, 2] = poses[:, 3, 3] = 1.0
@@ -89,3 +96,41 @@ def part_poses(grids: np.ndarray, footprints: np.ndarray) -> Array:
     poses[:, :2, 3] = (grids[:, :2] + centre) * STUD_PITCH
     poses[:, 2, 3] = grids[:, 2] * PLATE_HEIGHT
     return poses
+
+
+def compose(a_T_b: IntArray, b_T_c: IntArray) -> IntArray:
+    """(N, 4) products of (N, 4) grid poses, as `GridPose` multiplies them."""
+    product = a_T_b + b_T_c
+    product[:, :2] = a_T_b[:, :2] + _turned(a_T_b[:, 3], b_T_c[:, :2])
+    product[:, 3] %= 4
+    return product
+
+
+def relative(a_T_b: IntArray, a_T_c: IntArray) -> IntArray:
+    """(N, 4) grid poses b_T_c of (N, 4) poses in one frame."""
+    difference = a_T_c - a_T_b
+    difference[:, :2] = _turned(-a_T_b[:, 3], difference[:, :2])
+    difference[:, 3] %= 4
+    return difference
+
+
+def grid_boxes(grids: IntArray, dimensions: IntArray) -> IntArray:
+    """(N, 2, 3) least and greatest corners [studs, studs, plates] of parts.
+
+    Args:
+        grids: (N, 4) poses of their hole interface frames.
+        dimensions: (N, 3) length, width [studs] and height [plates].
+    """
+    across = _turned(grids[:, 3], dimensions[:, :2])
+    boxes = np.empty((len(grids), 2, 3), dtype=np.int64)
+    # A turn carries the origin to another corner of the footprint.
+    np.add(grids[:, :2], np.minimum(across, 0), out=boxes[:, 0, :2])
+    np.add(grids[:, :2], np.maximum(across, 0), out=boxes[:, 1, :2])
+    boxes[:, 0, 2] = grids[:, 2]
+    boxes[:, 1, 2] = grids[:, 2] + dimensions[:, 2]
+    return boxes
+
+
+def _turned(yaws: IntArray, vectors: IntArray) -> IntArray:
+    """(N, 2) vectors turned about z by (N,) quarter turns."""
+    return (_TURNS[yaws % 4] @ vectors[:, :, None])[:, :, 0]

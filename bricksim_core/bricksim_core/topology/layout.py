@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, transform_points
-from bricksim_core.topology.grid import part_poses
-
-IntArray = NDArray[np.int64]
+from bricksim_core.topology.grid import IntArray, grid_boxes, part_poses
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +41,25 @@ class ComponentLayout:
     yaws: IntArray
 
     @cached_property
+    def _kinds(self) -> tuple[tuple[BrickShape, ...], IntArray]:
+        """The distinct shape objects, and (N,) which of them each part has."""
+        place: dict[int, int] = {}
+        which = [place.setdefault(id(shape), len(place)) for shape in self.shapes]
+        distinct = {id(shape): shape for shape in self.shapes}
+        return tuple(distinct.values()), np.array(which, dtype=np.int64)
+
+    @cached_property
     def dimensions(self) -> IntArray:
         """(N, 3) length, width [studs] and height [plates]."""
-        rows = [(s.length, s.width, s.height) for s in self.shapes]
-        return np.array(rows, dtype=np.int64).reshape(-1, 3)
+        shapes, which = self._kinds
+        rows = [(s.length, s.width, s.height) for s in shapes]
+        return np.array(rows, dtype=np.int64).reshape(-1, 3)[which]
 
     @cached_property
     def masses(self) -> Array:
         """(N,) masses [kg]."""
-        return np.array([s.mass for s in self.shapes])
+        shapes, which = self._kinds
+        return np.array([s.mass for s in shapes], dtype=np.float64)[which]
 
     @cached_property
     def component_T_parts(self) -> Array:
@@ -62,23 +69,25 @@ class ComponentLayout:
     @cached_property
     def coms(self) -> Array:
         """(N, 3) centres of mass of the parts in the component frame [m]."""
-        local = np.array([s.com for s in self.shapes]).reshape(-1, 3)
+        shapes, which = self._kinds
+        local = np.array([s.com for s in shapes]).reshape(-1, 3)[which]
         return transform_points(self.component_T_parts, local)
 
     @cached_property
     def inertias(self) -> Array:
         """(N, 3, 3) inertias about each part's own centre of mass, component axes [kg m^2]."""
-        local = np.array([s.inertia for s in self.shapes]).reshape(-1, 3, 3)
+        shapes, which = self._kinds
+        local = np.array([s.inertia for s in shapes]).reshape(-1, 3, 3)[which]
         rotation = self.component_T_parts[:, :3, :3]
         return rotation @ local @ np.swapaxes(rotation, -1, -2)
 
     @cached_property
     def footprints(self) -> IntArray:
         """(N, 4) occupied cells x0, y0, x1, y1 (half open) in the component frame [studs]."""
-        turned = self.grids[:, 3] % 2 == 1
-        extent = np.where(turned[:, None], self.dimensions[:, 1::-1], self.dimensions[:, :2])
-        # Quarter turns carry the origin corner to a different corner of the footprint.
-        negative_x = np.isin(self.grids[:, 3] % 4, (1, 2))
-        negative_y = np.isin(self.grids[:, 3] % 4, (2, 3))
-        low = self.grids[:, :2] - extent * np.stack([negative_x, negative_y], axis=1)
-        return np.concatenate([low, low + extent], axis=1)
+        return self.boxes[:, :, :2].reshape(-1, 4)
+
+    @cached_property
+    def boxes(self) -> IntArray:
+        """(N, 2, 3) least and greatest corners of the bodies [studs, studs, plates], component
+        frame."""
+        return grid_boxes(self.grids, self.dimensions)
