@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,8 @@ _MAX_CHECKED = 16
 """How many grasps are checked by inverse kinematics before giving up."""
 _LINE_SOLUTIONS = 4
 """How many joint solutions are tried for the beginning of a straight motion."""
+_FITTING = 3
+"""How many grasps that fit a seat are looked for."""
 _NEARBY = 0.012
 """Bricks this close to a brick [m] may be touched while it slides in or out."""
 
@@ -58,6 +60,8 @@ class GraspChooser:
         locate: Callable[[int], Array],
         seat: tuple[int, Array] | None = None,
         skip: int = 0,
+        up: Array | None = None,
+        moved: tuple[int, Array] | None = None,
     ) -> Choice:
         """The first grasp that works at the pick and, if asked for, at the seat.
 
@@ -66,18 +70,26 @@ class GraspChooser:
             locate: Observed (4, 4) world_T_part [m] of a part on the table.
             seat: A part of the same component and the (4, 4) pose that it is to get.
             skip: How many working grasps to pass over: another try takes another one.
+            up: (3,) direction from which the brick comes to its seat, world; None: that of its
+                studs there.
+            moved: A part and the (4, 4) pose [m] at which it, with its component, is to be picked
+                instead of where it is now.
 
         Raises:
             UnreachableError: None works; the text counts the reasons.
         """
         scene = self._motion.world.planning_scene()
+        if moved is not None:
+            scene = self._moved(scene, *moved)
+        if seat is not None and up is None:
+            up = seat[1][:3, 2]
         seen: dict[int, Array] = {}
         reasons: Counter[str] = Counter()
         good: Choice | None = None
         checked = 0
         for part, grasp in candidates:
             if part not in seen:
-                seen[part] = locate(part)
+                seen[part] = locate(part) if moved is None else self._at(part, *moved)
             refusal = self._refusal(scene, part, grasp, seen[part], seat)
             if refusal:
                 reasons[refusal] += 1
@@ -86,7 +98,7 @@ class GraspChooser:
                 break
             checked += 1
             try:
-                good = self._check(scene, part, grasp, seen[part], seat)
+                good = self._check(scene, part, grasp, seen[part], seat, up)
             except PlanningError as error:
                 reasons[str(error)] += 1
                 continue
@@ -98,6 +110,27 @@ class GraspChooser:
         summary = "; ".join(f"{count} x {reason}" for reason, count in reasons.most_common(4))
         parts = ", ".join(map(str, seen)) or "none"
         raise UnreachableError(f"no grasp of brick {parts} works: {summary}")
+
+    def fitting(
+        self, candidates: Iterable[tuple[int, Grasp]], seat: tuple[int, Array]
+    ) -> list[tuple[int, Grasp]]:
+        """The first few candidates that fit a seat, wherever they are picked; see `choose`."""
+        scene = self._motion.world.planning_scene()
+        found: list[tuple[int, Grasp]] = []
+        checked = 0
+        for part, grasp in candidates:
+            if self._refusal_at_seat(scene, part, grasp, seat):
+                continue
+            if checked == _MAX_CHECKED or len(found) == _FITTING:
+                break
+            checked += 1
+            try:
+                pose = self._motion.world.part_pose(part)
+                self._above_seat(scene, part, grasp, pose, seat, seat[1][:3, 2])
+                found.append((part, grasp))
+            except PlanningError:
+                continue
+        return found
 
     def line_start(
         self, free: PlanningScene, sliding: PlanningScene, begin: Array, end: Array
@@ -162,6 +195,21 @@ class GraspChooser:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _at(self, part: int, reference: int, world_T_reference: Array) -> Array:
+        """Pose of a part when another one of its component is at a pose."""
+        return world_T_reference @ relative_pose(self._motion.world.graph, reference, part)
+
+    def _moved(self, scene: PlanningScene, part: int, world_T_part: Array) -> PlanningScene:
+        """A scene with a component elsewhere."""
+        graph = self._motion.world.graph
+        boxes = {
+            brick_name(other): brick_box(
+                graph.part(other).shape, self._at(other, part, world_T_part)
+            )
+            for other in graph.component_parts(graph.component_of(part))
+        }
+        return replace(scene, objects={**scene.objects, **boxes})
+
     def _refusal(
         self,
         scene: PlanningScene,
@@ -175,16 +223,19 @@ class GraspChooser:
         tool = world_T_part @ grasp.part_T_tool
         if not self._fits(tool, self.opening(grasp), boxes):
             return "no room for the fingers at the pick"
-        if seat is None:
-            return ""
+        return "" if seat is None else self._refusal_at_seat(scene, part, grasp, seat)
+
+    def _refusal_at_seat(
+        self, scene: PlanningScene, part: int, grasp: Grasp, seat: tuple[int, Array]
+    ) -> str:
+        """The same for the seat alone."""
         graph = self._motion.world.graph
         moving = graph.component_parts(graph.component_of(part))
         boxes = _bricks(scene, moving)
         for other in moving:
             if other != part:
-                pose = seat[1] @ relative_pose(graph, seat[0], other)
-                boxes.append(brick_box(graph.part(other).shape, pose))
-        tool = seat[1] @ relative_pose(graph, seat[0], part) @ grasp.part_T_tool
+                boxes.append(brick_box(graph.part(other).shape, self._at(other, *seat)))
+        tool = self._at(part, *seat) @ grasp.part_T_tool
         if not self._fits(tool, grasp.width + 2.0 * grasp.release, boxes):
             return "no room for the fingers at the seat"
         return ""
@@ -199,27 +250,47 @@ class GraspChooser:
         grasp: Grasp,
         world_T_part: Array,
         seat: tuple[int, Array] | None,
+        up: Array | None,
     ) -> Choice:
         p, motion = self._parameters, self._motion
-        arm, graph = motion.arm, motion.world.graph
+        arm = motion.arm
         tool = world_T_part @ grasp.part_T_tool
         opened = scene.with_positions(dict.fromkeys(arm.fingers, 0.5 * self.opening(grasp)))
         touching = opened.allowing(motion.touching([part]))
         above_pick = self.line_start(opened, touching, raised(tool, p.approach_height), tool)
-        if seat is None:
+        if seat is None or up is None:
             return Choice(part, grasp, world_T_part, above_pick, None)
+        joints = dict(zip(arm.joints, above_pick.tolist(), strict=True))
+        above_seat = self._above_seat(
+            scene.with_positions(joints), part, grasp, world_T_part, seat, up
+        )
+        return Choice(part, grasp, world_T_part, above_pick, above_seat)
+
+    def _above_seat(
+        self,
+        scene: PlanningScene,
+        part: int,
+        grasp: Grasp,
+        world_T_part: Array,
+        seat: tuple[int, Array],
+        up: Array,
+    ) -> Array:
+        """(7,) joint positions above the seat, from which the way down is free.
+
+        Raises:
+            PlanningError: There are none.
+        """
+        p, arm, graph = self._parameters, self._motion.arm, self._motion.world.graph
         moving = graph.component_parts(graph.component_of(part))
         fingers = dict.fromkeys(arm.fingers, 0.5 * grasp.width)
-        joints = dict(zip(arm.joints, above_pick.tolist(), strict=True))
-        held = scene.with_positions(fingers | joints).attaching(
-            arm.name, [brick_name(p) for p in moving], tool
+        held = scene.with_positions(fingers).attaching(
+            arm.name, [brick_name(p) for p in moving], world_T_part @ grasp.part_T_tool
         )
         sliding = held.allowing(self.sliding_pairs(moving, *seat))
-        seat_tool = seat[1] @ relative_pose(graph, seat[0], part) @ grasp.part_T_tool
+        seat_tool = self._at(part, *seat) @ grasp.part_T_tool
         above = seat_tool.copy()
-        above[:3, 3] += p.approach_height * seat[1][:3, 2]
-        above_seat = self.line_start(held, sliding, above, seat_tool)
-        return Choice(part, grasp, world_T_part, above_pick, above_seat)
+        above[:3, 3] += p.approach_height * up
+        return self.line_start(held, sliding, above, seat_tool)
 
 
 def raised(pose: Array, height: float) -> Array:

@@ -8,12 +8,13 @@ two opposite sides; the hand may be turned by half a turn; the grip may be anywh
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bricksim_core.parts import STUD_PITCH, BrickShape
+from bricksim_core.parts import STUD_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.sequencing.gripper import Grasp as SequenceGrasp
 from bricksim_core.spatial import Array, transform
 from bricksim_moveit_demo.description import MAX_WIDTH
@@ -27,6 +28,15 @@ TIP_WIDTH = 0.0175
 TIP_THICKNESS = 0.0152
 """Thickness of a fingertip away from the gripped side [m]."""
 
+TIP_LENGTH = 0.0185
+"""Length of a fingertip along the approach [m]."""
+
+_ON_A_SIDE = 0.99
+"""Cosine of the greatest tilt of a brick that rests on a face."""
+_TURN_TILTS = (math.radians(45.0), math.radians(35.0), math.radians(55.0))
+"""Tilts of the hand before a quarter turn [rad]."""
+_LEAST_TURN_CONTACT = 2e-5
+"""Area that each tip must cover to turn a brick [m^2]."""
 _END_REACH = 0.014
 """How far the fingertips reach along a brick that is gripped from its end [m]."""
 _END_BELOW_TOP = 0.001
@@ -115,6 +125,132 @@ def end_grasps(shape: BrickShape, end: int) -> Iterator[Grasp]:
         yield Grasp(pose, width, height - _END_BELOW_TOP, _END_RELEASE)
 
 
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """A way to turn a brick onto another side by a quarter.
+
+    Attributes:
+        grasp: How it is held: the fingers close along the axis of the turn.
+        rest: (4, 4) pose of the part [m], turned, standing on the plane z = 0 with its middle above
+            the origin.
+    """
+
+    grasp: Grasp
+    rest: Array
+
+
+def is_upright(world_T_part: Array) -> bool:
+    """Whether a brick stands on its holes, to 8 degrees."""
+    return bool(world_T_part[2, 2] > _ON_A_SIDE)
+
+
+def turning_grasps(
+    shape: BrickShape, world_T_part: Array, parameters: TaskParameters
+) -> Iterator[Turn]:
+    """Ways to turn a brick that lies on a side, on an end or upside down; best first.
+
+    A brick on a side comes to stand upright, one upside down to lie on a side or an end. The hand
+    is tilted to one side before and to the other after, as far above the table as the tips need.
+
+    Args:
+        shape: The brick.
+        world_T_part: (4, 4) how it lies.
+        parameters: Clearances.
+    """
+    up = world_T_part[2, :3]
+    axis = int(np.abs(up).argmax())
+    if abs(up[axis]) < _ON_A_SIDE or up[2] > _ON_A_SIDE:
+        return
+    top = np.sign(up[axis]) * np.eye(3)[axis]
+    options = []
+    for closing in ({0, 1} - {axis}) if axis < 2 else (0, 1):
+        width = shape.size[closing]
+        if width + 2.0 * parameters.open_clearance > MAX_WIDTH:
+            continue
+        sideways = np.eye(3)[1 - closing]
+        for after in (np.eye(3)[2],) if axis < 2 else (sideways, -sideways):
+            for tilt in _TURN_TILTS:
+                pose, contact = _turning_pose(shape, closing, top, after, tilt, parameters)
+                if contact >= _LEAST_TURN_CONTACT:
+                    rest = _resting_pose(shape, closing, after)
+                    options.append((-contact, width, pose, rest))
+    release = max(parameters.release_clearances)
+    for _, width, pose, rest in sorted(options, key=lambda option: option[0]):
+        for half_turn in (False, True):
+            part_T_tool = pose.copy()
+            if half_turn:
+                part_T_tool[:3, :2] *= -1.0
+            yield Turn(Grasp(part_T_tool, width, shape.size[2], release), rest)
+
+
+def _turning_pose(
+    shape: BrickShape,
+    closing: int,
+    top: Array,
+    after: Array,
+    tilt: float,
+    parameters: TaskParameters,
+) -> tuple[Array, float]:
+    """Tool in the part frame for a turn, and the area that the tips cover [m^2].
+
+    Args:
+        shape: The brick.
+        closing: Axis along which the fingers close.
+        top: (3,) direction that points up before the turn, part frame.
+        after: (3,) the one that points up after it.
+        tilt: Tilt of the hand before the turn [rad].
+        parameters: Clearances.
+    """
+    approach = -(math.cos(tilt) * top + math.sin(tilt) * after)
+    low, high = _body(shape)
+    middle = 0.5 * (low + high)
+    place = middle.copy()
+    for direction, angle in ((top, tilt), (after, 0.5 * math.pi - tilt)):
+        # Lowest corner of the tips below the tool frame when this direction points up.
+        below = TIP_BEYOND_TOOL * math.cos(angle) + 0.5 * TIP_WIDTH * math.sin(angle)
+        bottom = _lowest(shape, direction)
+        wanted = max(bottom + parameters.table_clearance + below, float(middle @ direction))
+        place += (wanted - middle @ direction) * direction
+    along = np.eye(3)[closing]
+    pose = np.eye(4)
+    pose[:3, :3] = np.column_stack([np.cross(along, approach), along, approach])
+    pose[:3, 3] = place
+    across, beyond = np.meshgrid(
+        np.linspace(-0.5, 0.5, 25) * TIP_WIDTH,
+        np.linspace(TIP_BEYOND_TOOL - TIP_LENGTH, TIP_BEYOND_TOOL, 25),
+    )
+    points = place + across[..., None] * pose[:3, 0] + beyond[..., None] * approach
+    inside = (points >= low - 1e-9) & (points <= high + 1e-9)
+    inside[..., closing] = True
+    return pose, float(inside.all(axis=-1).mean() * TIP_WIDTH * TIP_LENGTH)
+
+
+def _resting_pose(shape: BrickShape, closing: int, up: Array) -> Array:
+    """Part with a direction up, standing on z = 0, the closing axis along x."""
+    along = np.eye(3)[closing]
+    pose = np.eye(4)
+    pose[:3, :3] = np.array([along, np.cross(up, along), up])
+    low, high = _body(shape)
+    pose[:3, 3] = -pose[:3, :3] @ (0.5 * (low + high))
+    pose[2, 3] = -_lowest(shape, up)
+    return pose
+
+
+def _body(shape: BrickShape) -> tuple[Array, Array]:
+    """Lowest and highest corner of a brick without its studs, part frame [m]."""
+    length, width, height = shape.size
+    return np.array([-0.5 * length, -0.5 * width, 0.0]), np.array(
+        [0.5 * length, 0.5 * width, height]
+    )
+
+
+def _lowest(shape: BrickShape, up: Array) -> float:
+    """Least height of a brick with its studs along a direction of the part frame [m]."""
+    low, high = _body(shape)
+    high[2] += STUD_HEIGHT if shape.has_studs else 0.0
+    return float(np.minimum(low * up, high * up).sum())
+
+
 def hand_boxes(opening: float) -> list[Box]:
     """Boxes that enclose fingertips, fingers and hand, in the tool frame.
 
@@ -124,7 +260,7 @@ def hand_boxes(opening: float) -> list[Box]:
     boxes = []
     for side in (1.0, -1.0):
         tip = side * (0.5 * opening + 0.5 * TIP_THICKNESS)
-        boxes.append(Box((TIP_WIDTH, TIP_THICKNESS, 0.0185), transform([0.0, tip, 0.00025])))
+        boxes.append(Box((TIP_WIDTH, TIP_THICKNESS, TIP_LENGTH), transform([0.0, tip, 0.00025])))
         finger = side * (0.5 * opening + 0.0145)
         boxes.append(Box((0.022, 0.023, 0.0385), transform([0.0, finger, -0.0258])))
     boxes.append(Box((0.0634, 0.2046, 0.0922), transform([0.0, 0.0, -0.0834])))

@@ -66,7 +66,8 @@ class ArmMotion:
         return [(a, b) for a in own for b in names if a != b]
 
     def plan[T](self, request: Callable[[], T]) -> T:
-        """Calls a planner and counts its wall time."""
+        """Calls a planner and counts its wall time; a canceled task plans no more."""
+        self.world.check()
         started = time.perf_counter()
         try:
             return request()

@@ -28,6 +28,7 @@ class TaskParameters:
         contact_zone: Height above the expected contact where that begins [m].
         contact_force: Force that counts as contact [N].
         press_force: Greatest pressing force [N]; real bricks need 15 to 18.
+        least_press_force: Press [N] that what stands there must bear, or nothing is pressed on.
         press_ramp: How fast the pressing force rises [N/s].
         press_speed: Greatest speed while pressing [m/s].
         search_radius: Radius of the spiral search [m].
@@ -64,6 +65,7 @@ class TaskParameters:
     contact_zone: float = 0.004
     contact_force: float = 1.5
     press_force: float = 25.0
+    least_press_force: float = 5.0
     press_ramp: float = 15.0
     press_speed: float = 0.005
     search_radius: float = 0.003

@@ -83,6 +83,10 @@ class World(Protocol):
         """All connection events so far, in order."""
         ...
 
+    def check(self) -> None:
+        """Lets no time pass; raises as `advance` when the task was canceled."""
+        ...
+
     def advance(self) -> None:
         """Lets one control period pass.
 
@@ -105,6 +109,11 @@ class World(Protocol):
 
     def is_fixed(self, part_id: int) -> bool:
         """Whether the world holds the component of a part."""
+        ...
+
+    @property
+    def fixed_parts(self) -> frozenset[int]:
+        """Ids of the parts that the world holds."""
         ...
 
     @property
@@ -172,12 +181,16 @@ class SimulatedWorld:
         """Ends the running task at its next control period."""
         self._canceled = True
 
-    def advance(self) -> None:
-        """See `World.advance`."""
+    def check(self) -> None:
+        """See `World.check`."""
         if self._canceled:
             self._yield()
             self._canceled = False
             raise CanceledError("canceled by the caller")
+
+    def advance(self) -> None:
+        """See `World.advance`."""
+        self.check()
         self._step()
 
     def part_pose(self, part_id: int) -> Array:
@@ -193,6 +206,11 @@ class SimulatedWorld:
         graph = self.graph
         carried = graph.component_parts(graph.component_of(part_id))
         return not self.simulator.fixed_parts.isdisjoint(carried)
+
+    @property
+    def fixed_parts(self) -> frozenset[int]:
+        """See `World.fixed_parts`."""
+        return self.simulator.fixed_parts
 
     def planning_scene(self) -> PlanningScene:
         """See `World.planning_scene`."""

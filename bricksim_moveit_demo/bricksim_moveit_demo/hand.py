@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One arm's hand: gripping bricks, knowing how they sit in it, letting go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bricksim_core.spatial import Array, inverse, rotation_angle, transform
+from bricksim_moveit_demo.choosing import Choice, GraspChooser, raised
+from bricksim_moveit_demo.control.gripper import GripperStatus
+from bricksim_moveit_demo.description import MAX_WIDTH, READY
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.grasps import Grasp, is_upright
+from bricksim_moveit_demo.motion import ArmMotion
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.planning.protocol import MotionPlanner
+from bricksim_moveit_demo.planning.scene import TABLE, brick_name
+from bricksim_moveit_demo.pressing import Pressing
+from bricksim_moveit_demo.reports import Feedback, Stage
+from bricksim_moveit_demo.world import World
+
+
+class Hand:
+    """An arm with what it holds and what it is about.
+
+    Attributes:
+        world: The scene.
+        motion: The arm's motions.
+        parameters: The numbers of the running task.
+        chooser: Chooses grasps.
+        attempt: Which try of the task this is, from 1.
+        grasp: How the held brick is held; None if none is.
+        greatest: Greatest force along an insertion axis during the task [N].
+    """
+
+    def __init__(
+        self,
+        world: World,
+        planner: MotionPlanner,
+        arm: str,
+        parameters: TaskParameters,
+        feedback: Feedback | None,
+    ) -> None:
+        self.world = world
+        self.motion = ArmMotion(world, planner, arm)
+        self.attempt = 1
+        self.grasp: Grasp | None = None
+        self.greatest = 0.0
+        self._feedback = feedback
+        self._stage = Stage.PLANNING
+        self._tool_T_held: Array | None = None
+        self._deadline = float("inf")
+        self.use(parameters)
+
+    def use(self, parameters: TaskParameters) -> None:
+        """Takes over the numbers of a task."""
+        self.parameters = parameters
+        self.chooser = GraspChooser(self.motion, parameters)
+
+    # -- telling ----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A task begins: its time runs."""
+        self.greatest, self.attempt = 0.0, 1
+        self._deadline = self.world.time + self.parameters.timeout
+
+    def end(self) -> None:
+        """The task is over."""
+        self._deadline = float("inf")
+
+    def enter(self, stage: Stage) -> None:
+        """Tells a new stage; raises as `tell`."""
+        self._stage = stage
+        self.tell(0.0)
+
+    def tell(self, force: float) -> None:
+        """Tells the force along the insertion axis [N].
+
+        Raises:
+            TaskError: The task's time is over.
+        """
+        if self.world.time > self._deadline:
+            self._deadline = float("inf")
+            self.motion.controller.give_way(True)
+            raise TaskError(
+                f"not done after {self.parameters.timeout:.0f} s ({self._stage})", Outcome.TIMEOUT
+            )
+        if self._feedback is not None:
+            self._feedback(self._stage, self.attempt, force)
+
+    def pressing(self, axis: Array) -> Pressing:
+        """Motions along an axis ((3,), world) with this arm."""
+        return Pressing(self.motion, axis, self.parameters, self.tell)
+
+    # -- gripping ---------------------------------------------------------------------------
+
+    def grip(self, choice: Choice) -> None:
+        """Goes to a brick, grips it and lifts it.
+
+        Raises:
+            TaskError: The gripper did not close on it, or it was lost on the way up.
+        """
+        self.reach(choice)
+        self.enter(Stage.GRASPING)
+        self.close(choice.part, choice.grasp)
+        self.enter(Stage.LIFTING)
+        self._lift()
+        self.require_grip()
+
+    def reach(self, choice: Choice) -> None:
+        """Opens the gripper and moves it around a brick."""
+        p, motion = self.parameters, self.motion
+        self.enter(Stage.APPROACHING)
+        motion.move_gripper(self.chooser.opening(choice.grasp), p.grip_force)
+        motion.go_to_joints([choice.above_pick])
+        scene = self.world.planning_scene().allowing(motion.touching([choice.part]))
+        tool = choice.world_T_part @ choice.grasp.part_T_tool
+        motion.go_straight([tool], p.approach_speed, scene, p.collision_force)
+
+    def close(self, part_id: int, grasp: Grasp, force: float | None = None) -> None:
+        """Closes the gripper on a brick.
+
+        Raises:
+            TaskError: It closed on nothing or on something else, or did not close.
+        """
+        p, motion = self.parameters, self.motion
+        status = motion.move_gripper(0.0, force or p.grip_force)
+        width = motion.controller.width
+        if status is not GripperStatus.STALLED or abs(width - grasp.width) > p.width_tolerance:
+            motion.move_gripper(self.chooser.opening(grasp), p.grip_force)
+            raise TaskError(
+                f"gripper closed to {1e3 * width:.1f} mm on brick {part_id}, expected"
+                f" {1e3 * grasp.width:.1f} mm",
+                Outcome.GRASP_FAILED,
+            )
+        self.world.held[motion.arm.name] = part_id
+        self.grasp = grasp
+        motion.wait(p.settle_time)
+        self._remember_grip()
+
+    def let_go(self) -> None:
+        """Opens the gripper around a brick that something else holds and moves back."""
+        p, motion = self.parameters, self.motion
+        assert self.grasp is not None and motion.held is not None
+        held = motion.held
+        self.enter(Stage.RELEASING)
+        opening = min(self.grasp.width + 2.0 * self.grasp.release, MAX_WIDTH)
+        motion.move_gripper(opening, p.grip_force)
+        self.forget_grip()
+        self.enter(Stage.RETREATING)
+        back = motion.tool
+        back[:3, 3] -= p.approach_height * back[:3, 2]
+        touching = motion.touching([*self.chooser.near(held), held])
+        motion.go_straight([back], None, self.world.planning_scene().allowing(touching))
+
+    def look_at_grip(self) -> None:
+        """Observes how the held brick sits in the gripper after it was moved there."""
+        assert self.grasp is not None and self.motion.held is not None
+        seen = self.world.observe(self.world.part_pose(self.motion.held))
+        part_T_tool = inverse(seen) @ self.motion.controller.measured_tool
+        self.grasp = replace(self.grasp, part_T_tool=part_T_tool)
+        self._remember_grip()
+
+    def forget_grip(self) -> None:
+        """Nothing is held any more."""
+        self.world.held.pop(self.motion.arm.name, None)
+        self.grasp = None
+        self._tool_T_held = None
+
+    def require_held(self) -> tuple[float, float]:
+        """Raises when the held brick is no longer between the fingers.
+
+        Returns:
+            How far it moved there [m] and turned [rad] since it was gripped.
+        """
+        held = self.motion.held
+        assert self._tool_T_held is not None and held is not None
+        now = inverse(self.motion.controller.measured_tool) @ self.world.part_pose(held)
+        shift = float(np.linalg.norm(now[:3, 3] - self._tool_T_held[:3, 3]))
+        if shift > self.parameters.missing_distance:
+            self.forget_grip()
+            raise TaskError(
+                f"brick {held} is {1e3 * shift:.0f} mm from where it was gripped",
+                Outcome.BRICK_LOST,
+            )
+        return shift, float(rotation_angle(now[:3, :3] @ self._tool_T_held[:3, :3].T))
+
+    def require_grip(self) -> None:
+        """Raises when the held brick is not where the grasp left it."""
+        held = self.motion.held
+        shift, turn = self.require_held()
+        if shift > self.parameters.slip_position or turn > self.parameters.slip_rotation:
+            raise TaskError(
+                f"brick {held} moved {1e3 * shift:.1f} mm and {np.degrees(turn):.1f} degrees in"
+                " the gripper",
+                Outcome.BRICK_SLIPPED,
+            )
+
+    def grip_is_good(self) -> bool:
+        """Whether the held brick is where the grasp left it."""
+        try:
+            self.require_grip()
+        except TaskError:
+            return False
+        return True
+
+    def locate(self, part_id: int) -> Array:
+        """Observed pose of a brick, however it lies.
+
+        Raises:
+            TaskError: It is under the table.
+        """
+        pose = self.world.part_pose(part_id)
+        if pose[2, 3] < -0.01:
+            raise TaskError(f"brick {part_id} is under the table", Outcome.BRICK_MISSING)
+        if is_upright(pose):
+            return self.world.observe(pose)
+        # Errors of perception lie in the plane of the table, whichever side is up.
+        level = transform(pose[:3, 3])
+        return self.world.observe(level) @ inverse(level) @ pose
+
+    # -- getting away -----------------------------------------------------------------------
+
+    def back_off(self) -> None:
+        """Moves straight back by servoing: works from wherever a motion stopped."""
+        self.motion.controller.tare()
+        p = self.parameters
+        self.pressing(-self.motion.tool[:3, 2]).pull(p.pull_force, p.approach_height)
+
+    def clear_off(self) -> None:
+        """Gets the empty hand away from bricks, straight back or, at a joint limit, by a plan."""
+        self.motion.move_gripper(MAX_WIDTH, self.parameters.grip_force)
+        self.forget_grip()
+        try:
+            self.back_off()
+        except TaskError as error:
+            if error.outcome is not Outcome.CONTROLLER_FAILED:
+                raise
+            self.motion.go_to_joints([np.array(READY)])
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _lift(self) -> None:
+        p, motion = self.parameters, self.motion
+        carried = motion.carried()
+        near = {other for part in carried for other in self.chooser.near(part)}
+        pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
+        motion.go_straight(
+            [raised(motion.tool, p.lift_height)],
+            p.approach_speed,
+            self.world.planning_scene().allowing(pairs),
+            p.collision_force,
+        )
+
+    def _remember_grip(self) -> None:
+        assert self.motion.held is not None
+        tool = self.motion.controller.measured_tool
+        self._tool_T_held = inverse(tool) @ self.world.part_pose(self.motion.held)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One try of an insertion: pick, transfer, descend until contact, press, let go, verify."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bricksim_core.spatial import Array
+from bricksim_moveit_demo.connections import (
+    Expectation,
+    connections_of,
+    relative_pose,
+    seat_in_target,
+)
+from bricksim_moveit_demo.errors import Outcome, TaskError, UnreachableError
+from bricksim_moveit_demo.grasps import Grasp, grasps, is_upright
+from bricksim_moveit_demo.hand import Hand
+from bricksim_moveit_demo.placing import put_down, regrasp, turn_upright
+from bricksim_moveit_demo.presscheck import PressCheck, PressVerdict
+from bricksim_moveit_demo.reports import InsertionGoal, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class InsertionTask:
+    """What an arm is to do.
+
+    Attributes:
+        goal: What goes where.
+        wanted: The connections that it is to lead to.
+        candidates: Parts and grasps to try before all others.
+        release: False: keep holding afterwards.
+    """
+
+    goal: InsertionGoal
+    wanted: Expectation
+    candidates: tuple[tuple[int, Grasp], ...] = ()
+    release: bool = True
+
+
+def try_insertion(hand: Hand, job: InsertionTask) -> None:
+    """Picks a brick, if it is not in the hand yet, and presses it onto its seat.
+
+    Raises:
+        TaskError: It did not work; the arm stands where it was then.
+    """
+    world, goal = hand.world, job.goal
+    if job.wanted.is_met(world.graph):
+        return
+    hand.enter(Stage.PLANNING)
+    if goal.part not in hand.motion.carried():
+        put_down(hand)
+        turn_upright(hand, goal.part)
+    world_T_seat = observed_seat(hand, goal)
+    bearable(hand, job, hand.motion.held or goal.part)
+    if goal.part not in hand.motion.carried():
+        _pick(hand, job, world_T_seat)
+    _insert(hand, job, world_T_seat)
+    hand.enter(Stage.VERIFYING)
+    if not job.wanted.is_met(world.graph):
+        actual = connections_of(world.graph, job.wanted.parts)
+        raise TaskError(
+            f"brick {goal.part} has connections {sorted(actual)}, expected"
+            f" {sorted(job.wanted.connections)}",
+            Outcome.WRONG_CONNECTION,
+        )
+
+
+def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
+    """(4, 4) world_T_part [m] of a brick in its seat, as perception sees it.
+
+    Raises:
+        TaskError: The target lies on a side.
+    """
+    target = hand.world.part_pose(goal.target)
+    if not is_upright(target):
+        raise TaskError(
+            f"brick {goal.target} does not stand upright: nothing can be pressed onto it",
+            Outcome.BRICK_MISSING,
+        )
+    return hand.world.observe(target @ seat_in_target(hand.world.graph, goal))
+
+
+def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
+    """How hard the press may be, with what stands there now.
+
+    Args:
+        hand: The arm that presses.
+        job: The insertion.
+        between: The part between its fingers.
+
+    Raises:
+        TaskError: Not hard enough to connect anything.
+    """
+    p = hand.parameters
+    verdict = press_check(hand, job, between).verdict(p.least_press_force, p.press_force)
+    if verdict.force == 0.0:
+        raise TaskError(
+            f"pressing brick {job.goal.part} on with {p.least_press_force:.1f} N would break what"
+            f" is there: {verdict.reason}",
+            Outcome.STRUCTURE_UNSTABLE,
+        )
+    return verdict
+
+
+def press_check(hand: Hand, job: InsertionTask, between: int) -> PressCheck:
+    """The check of an insertion's press, other hands holding what they hold."""
+    others = [part for arm, part in hand.world.held.items() if arm != hand.motion.arm.name]
+    return PressCheck(hand.world, job.wanted.parts, between, job.wanted.connections, others)
+
+
+def own_candidates(hand: Hand, part_id: int) -> Iterator[tuple[int, Grasp]]:
+    """Grasps of a brick, then of what it is connected to, the topmost first."""
+    graph = hand.world.graph
+    group = graph.component_parts(graph.component_of(part_id))
+    for part in sorted(group, key=lambda p: (p != part_id, -graph.grid_pose(p).z)):
+        for grasp in grasps(graph.part(part).shape, hand.parameters):
+            yield part, grasp
+
+
+def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
+    """Picks the brick with a grasp that fits its seat, after a regrasp if there is no other way."""
+    seat = (job.goal.part, world_T_seat)
+    skip = hand.attempt - 1
+
+    def candidates() -> Iterator[tuple[int, Grasp]]:
+        return itertools.chain(job.candidates, own_candidates(hand, job.goal.part))
+
+    try:
+        choice = hand.chooser.choose(candidates(), hand.locate, seat, skip=skip)
+    except UnreachableError as error:
+        fitting = hand.chooser.fitting(candidates(), seat)
+        if not fitting:
+            raise
+        try:
+            regrasp(hand, fitting, candidates(), seat)
+        except UnreachableError:
+            raise error from None
+        choice = hand.chooser.choose(fitting, hand.locate, seat)
+    hand.grip(choice)
+
+
+def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
+    """From where the brick was lifted into its seat."""
+    p, motion, world = hand.parameters, hand.motion, hand.world
+    goal = job.goal
+    assert hand.grasp is not None and motion.held is not None
+    up = world_T_seat[:3, 2]
+    part_T_held = relative_pose(world.graph, goal.part, motion.held)
+    seat_tool = world_T_seat @ part_T_held @ hand.grasp.part_T_tool
+    above = seat_tool.copy()
+    above[:3, 3] += p.approach_height * up
+    hand.enter(Stage.TRANSFERRING)
+    scene = world.planning_scene()
+    pairs = hand.chooser.sliding_pairs(motion.carried(), goal.part, world_T_seat)
+    motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(pairs), above, seat_tool)])
+    hand.require_grip()
+    limit = bearable(hand, job, motion.held)
+    hand.enter(Stage.INSERTING)
+    motion.tare(p.settle_time)
+    pressing = hand.pressing(up)
+    gentle = min(p.search_force, limit.force)
+    try:
+        pressing.descend(p.approach_height)
+        hand.enter(Stage.PRESSING)
+        connected = (
+            pressing.press(gentle)
+            or pressing.search(gentle)
+            or pressing.press(limit.force)
+            or pressing.search(limit.force)
+        )
+    finally:
+        hand.greatest = max(hand.greatest, pressing.greatest)
+    motion.controller.give_way(True)
+    if not connected:
+        why = f", more would break what is there: {limit.reason}" if limit.reason else ""
+        raise TaskError(
+            f"no connection with {pressing.greatest:.1f} N (limit {limit.force:.1f} N{why})",
+            Outcome.FORCE_LIMIT,
+        )
+    wrong = set(pressing.formed()) - job.wanted.connections
+    if wrong:
+        raise TaskError(f"connected as {sorted(wrong)}", Outcome.WRONG_CONNECTION)
+    if job.release:
+        hand.let_go()
+    else:
+        # What holds the seat and this arm pull at each other no more.
+        motion.wait(p.settle_time)
+        hand.look_at_grip()

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How hard a brick may be pressed onto what stands there now, and what to hold so that it bears it.
+
+Both sides are analysed as they are in the scene, with gravity and with the press shared by the
+studs that are about to engage: what stands there carries the press down, what the gripper holds
+carries its reaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import Array, inverse, transform_points
+from bricksim_core.topology.frames import overlap, stud_T_connection
+from bricksim_core.topology.graph import Connection
+from bricksim_core.topology.structure import Structure
+from bricksim_moveit_demo.connections import ConnectionKey, seat_in_target
+from bricksim_moveit_demo.grasps import is_upright
+from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.world import World
+
+_BISECTIONS = 4
+"""How often the range of forces is halved: a sixteenth of it is left open."""
+
+
+@dataclass(frozen=True)
+class PressVerdict:
+    """How hard a press may be.
+
+    Attributes:
+        force: Greatest force that both sides bear, at most what was asked for [N]; 0 if they do not
+            bear the least one.
+        reason: What gives way above it; empty if nothing does.
+    """
+
+    force: float
+    reason: str = ""
+
+
+class PressCheck:
+    """Verdicts on one press.
+
+    Args:
+        world: The scene as it is now.
+        moving: Parts that move with the gripper, one component.
+        between: The part between the fingers.
+        formed: Connections that the press is to make; those inside ``moving`` are left out.
+        held: Parts that other hands hold.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        moving: Collection[int],
+        between: int,
+        formed: Iterable[ConnectionKey],
+        held: Iterable[int] = (),
+    ) -> None:
+        self._world = world
+        group = set(moving)
+        self._joints = [
+            Connection(-1, stud, hole, offset, yaw)
+            for stud, hole, offset, yaw in sorted(formed)
+            if (stud in group) != (hole in group)
+        ]
+        self._group = group
+        self._between = between
+        self._held = set(held)
+
+    @property
+    def lower_parts(self) -> list[int]:
+        """Parts that are pressed on, those with most engaged studs first."""
+        studs = {joint.stud_part: 0 for joint in self._joints}
+        for joint in self._joints:
+            studs[joint.stud_part] += self._studs(joint)
+        return sorted(studs, key=lambda part: -studs[part])
+
+    def verdict(self, least: float, most: float, supported: Iterable[int] = ()) -> PressVerdict:
+        """How hard the press may be.
+
+        Args:
+            least: Force below which pressing makes no sense [N].
+            most: Force that is not exceeded in any case [N].
+            supported: Further parts that are held meanwhile.
+        """
+        supported = frozenset(supported)
+        reason = self._failure(most, supported)
+        if not reason:
+            return PressVerdict(most)
+        weak = self._failure(least, supported)
+        if weak:
+            return PressVerdict(0.0, weak)
+        low, high = least, most
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            failure = self._failure(middle, supported)
+            low, high = (low, middle) if failure else (middle, high)
+            reason = failure or reason
+        return PressVerdict(low, reason)
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _failure(self, force: float, supported: frozenset[int]) -> str:
+        """What gives way under a press [N]; empty if nothing does."""
+        graph = self._world.graph
+        below: set[int] = set()
+        for joint in self._joints:
+            below.update(graph.component_parts(graph.component_of(joint.stud_part)))
+        for parts, end, sign in ((below, "stud_part", -1.0), (self._group, "hole_part", 1.0)):
+            if len(parts) < 2:
+                continue
+            held = frozenset({self._between})
+            if end == "stud_part":
+                held = self._world.fixed_parts | self._held | supported
+            structure = self._structure(parts, held)
+            loads = self._loads(structure, end, sign * force)
+            analysis = analyze(structure, loads=loads, limit=False)
+            if not analysis.stable:
+                return "; ".join(analysis.reasons)
+        return ""
+
+    def _structure(self, parts: Collection[int], held: Collection[int]) -> Structure:
+        """Some components of the scene, levelled: at rest on the table they are a little tilted."""
+        world, graph = self._world, self._world.graph
+        poses = {}
+        for component in graph.component_ids:
+            layout = graph.layout(component)
+            first = int(layout.part_ids[0])
+            pose = world.part_pose(first)
+            if is_upright(pose):
+                pose = _levelled(pose)
+            poses[component] = pose @ inverse(layout.component_T_parts[0])
+        scene = Structure(graph, poses, frozenset(held).intersection(graph.part_ids), "the scene")
+        return scene.without(p for p in graph.part_ids if p not in set(parts))
+
+    def _loads(self, structure: Structure, end: str, force: float) -> dict[int, Array]:
+        """(6,) wrenches about the parts' COM [N, N m]: the press at the engaged studs."""
+        graph, poses = structure.graph, structure.part_poses()
+        joints = [joint for joint in self._joints if getattr(joint, end) in poses]
+        studs = sum(self._studs(joint) for joint in joints)
+        loads: dict[int, Array] = {}
+        for joint in joints:
+            part_id = getattr(joint, end)
+            centre = poses[part_id] @ self._centre(joint, end)
+            up = poses[part_id][:3, 2]
+            com = transform_points(poses[part_id], graph.part(part_id).shape.com)
+            push = up * (force * self._studs(joint) / studs)
+            wrench = np.concatenate([push, np.cross(centre[:3] - com, push)])
+            loads[part_id] = loads.get(part_id, np.zeros(6)) + wrench
+        return loads
+
+    def _studs(self, joint: Connection) -> int:
+        x0, y0, x1, y1 = overlap(joint, *self._shapes(joint))
+        return max(x1 - x0, 0) * max(y1 - y0, 0)
+
+    def _centre(self, joint: Connection, end: str) -> Array:
+        """(4,) middle of the engaged studs in the frame of one of the parts [m, 1]."""
+        stud_T_centre = stud_T_connection(joint, *self._shapes(joint))[:, 3]
+        if end == "stud_part":
+            return stud_T_centre
+        goal = InsertionGoal(joint.hole_part, joint.stud_part, joint.offset, joint.yaw)
+        return inverse(seat_in_target(self._world.graph, goal)) @ stud_T_centre
+
+    def _shapes(self, joint: Connection) -> tuple[BrickShape, BrickShape]:
+        graph = self._world.graph
+        return graph.part(joint.stud_part).shape, graph.part(joint.hole_part).shape
+
+
+def _levelled(pose: Array) -> Array:
+    """An almost upright pose, made upright."""
+    yaw = np.arctan2(pose[1, 0], pose[0, 0])
+    level = np.array(pose)
+    level[:3, :3] = [
+        [np.cos(yaw), -np.sin(yaw), 0.0],
+        [np.sin(yaw), np.cos(yaw), 0.0],
+        [0.0, 0.0, 1.0],
+    ]
+    return level

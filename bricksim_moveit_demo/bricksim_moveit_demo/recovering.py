@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""After a failed try: back to where another one can start, and putting back what broke loose."""
+
+from __future__ import annotations
+
+from bricksim_moveit_demo.connections import connections_of
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.hand import Hand
+from bricksim_moveit_demo.inserting import InsertionTask
+from bricksim_moveit_demo.placing import put_down
+from bricksim_moveit_demo.removing import pull_free, require_removable, try_removal
+from bricksim_moveit_demo.reports import Stage
+
+
+def recover(hand: Hand, job: InsertionTask) -> None:
+    """Brings arm and brick back to where another try of an insertion can start.
+
+    Raises:
+        TaskError: That failed, too.
+    """
+    hand.enter(Stage.RECOVERING)
+    motion, world, wanted = hand.motion, hand.world, job.wanted
+    motion.settle_motion()
+    if wanted.is_met(world.graph):
+        if motion.held is not None and job.release:
+            hand.let_go()
+        return
+    if motion.held is None:
+        hand.clear_off()
+    elif job.goal.part in motion.carried():
+        hand.back_off()
+        if not hand.grip_is_good() or hand.attempt % 2 == 0:
+            put_down(hand)
+    else:
+        # It is connected to something that the world holds.
+        pull_free(hand, wanted.parts)
+    graph = world.graph
+    foreign = [
+        key
+        for key in sorted(connections_of(graph, wanted.parts))
+        if len(set(key[:2]).intersection(wanted.parts)) == 1
+    ]
+    if not foreign or wanted.is_met(graph):
+        return
+    if motion.held is not None:
+        motion.controller.give_way(True)
+        hand.clear_off()
+    _take_off_again(hand, job, f"brick {job.goal.part} is connected as {foreign}")
+
+
+def clear_hand(hand: Hand, part_id: int) -> None:
+    """After a failed removal: puts down what is held, else opens and moves away."""
+    hand.enter(Stage.RECOVERING)
+    hand.motion.settle_motion()
+    if part_id in hand.motion.carried():
+        put_down(hand)
+    else:
+        hand.clear_off()
+
+
+def _take_off_again(hand: Hand, job: InsertionTask, what: str) -> None:
+    """Takes a single brick off a wrong seat.
+
+    Raises:
+        TaskError: It stays there.
+    """
+    if len(job.wanted.parts) > 1:
+        raise TaskError(
+            f"{what} together with the bricks connected to it", Outcome.WRONG_CONNECTION
+        )
+    try:
+        require_removable(hand.world, job.goal.part, "twist")
+        try_removal(hand, job.goal.part, "twist")
+    except TaskError as error:
+        if error.outcome is Outcome.CANCELED:
+            raise
+        hand.clear_off()
+        raise TaskError(
+            f"{what} and does not come off: {error}", Outcome.WRONG_CONNECTION
+        ) from error

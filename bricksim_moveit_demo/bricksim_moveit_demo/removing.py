@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking a brick off a structure: pulled straight up, or tilted about an edge first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bricksim_core.spatial import Array
+from bricksim_moveit_demo.connections import (
+    ConnectionKey,
+    connections_of,
+    lost_connections,
+    relative_pose,
+)
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, Grasp, grasps, is_upright
+from bricksim_moveit_demo.hand import Hand
+from bricksim_moveit_demo.placing import put_down, turn_upright
+from bricksim_moveit_demo.planning.scene import brick_box
+from bricksim_moveit_demo.reports import Stage
+from bricksim_moveit_demo.world import World
+
+METHODS = ("lift", "twist")
+"""Ways to take a brick off."""
+
+
+def require_removable(world: World, part_id: int, method: str) -> None:
+    """Refuses what cannot be taken off.
+
+    Raises:
+        TaskError: Names what is in the way.
+    """
+    graph = world.graph
+    if part_id not in graph:
+        raise TaskError(f"brick {part_id} does not exist", Outcome.INVALID_GOAL)
+    if method not in METHODS:
+        raise TaskError(
+            f"method is {method!r}, expected {' or '.join(METHODS)}", Outcome.INVALID_GOAL
+        )
+    if not graph.connections_of(part_id):
+        raise TaskError(f"brick {part_id} is not connected", Outcome.INVALID_GOAL)
+    if part_id in world.fixed_parts:
+        raise TaskError(f"brick {part_id} is held by the world", Outcome.INVALID_GOAL)
+    above = sorted({c.hole_part for c in graph.connections_of(part_id) if c.stud_part == part_id})
+    if above:
+        raise TaskError(f"bricks {above} stand on brick {part_id}", Outcome.INVALID_GOAL)
+    if not is_upright(world.part_pose(part_id)):
+        raise TaskError(f"brick {part_id} does not stand upright", Outcome.INVALID_GOAL)
+    covering = _above(world, part_id)
+    if covering:
+        raise TaskError(f"bricks {covering} are above brick {part_id}", Outcome.INVALID_GOAL)
+
+
+def try_removal(hand: Hand, part_id: int, method: str, place: Array | None = None) -> None:
+    """Takes a brick off and puts it on the table.
+
+    Args:
+        hand: The arm.
+        part_id: The brick.
+        method: One of `METHODS`.
+        place: (4, 4) world_T_part [m] where it goes; None: a free place.
+
+    Raises:
+        TaskError: It did not work.
+    """
+    world, p, motion = hand.world, hand.parameters, hand.motion
+    shape = world.graph.part(part_id).shape
+    options = [(part_id, grasp) for grasp in grasps(shape, p)]
+    if not world.graph.connections_of(part_id):
+        # It came off in another try and was lost.
+        turn_upright(hand, part_id)
+        hand.enter(Stage.PLANNING)
+        hand.grip(hand.chooser.choose(options, hand.locate))
+        put_down(hand, place)
+        return
+    mark = len(world.events)
+    others = _others(world, part_id)
+    hand.enter(Stage.PLANNING)
+    choice = hand.chooser.choose(options, hand.locate, skip=hand.attempt - 1)
+    hand.reach(choice)
+    hand.enter(Stage.GRASPING)
+    # The brick stands firm: the arm yields while the fingers find their place on it.
+    motion.controller.give_way(True)
+    hand.close(part_id, choice.grasp, p.pull_grip_force)
+    hand.enter(Stage.LIFTING)
+    motion.controller.give_way(False)
+    motion.tare(p.settle_time)
+    if method == "twist":
+        _twist(hand, choice.grasp)
+    pull_free(hand, [part_id])
+    if world.graph.connections_of(part_id):
+        motion.controller.give_way(True)
+        motion.move_gripper(hand.chooser.opening(choice.grasp), p.grip_force)
+        hand.forget_grip()
+        raise TaskError(
+            f"brick {part_id} does not come off with {p.pull_force:.0f} N", Outcome.FORCE_LIMIT
+        )
+    motion.wait(p.settle_time)
+    hand.require_held()
+    hand.look_at_grip()
+    put_down(hand, place)
+    hand.enter(Stage.VERIFYING)
+    lost = [
+        key for key in lost_connections(world.graph, world.events[mark:]) if part_id not in key[:2]
+    ]
+    if lost or _others(world, part_id) != others:
+        raise TaskError(f"connections {lost} broke, too", Outcome.STRUCTURE_BROKE)
+
+
+def pull_free(hand: Hand, part_ids: Iterable[int]) -> None:
+    """Pulls until none of some parts is held by the world, or the limit of force is met."""
+    p = hand.parameters
+    parts = tuple(part_ids)
+    pressing = hand.pressing(-hand.motion.tool[:3, 2])
+    pressing.pull(
+        p.pull_force,
+        p.approach_height,
+        free=lambda: not any(hand.world.is_fixed(part) for part in parts),
+    )
+    hand.greatest = max(hand.greatest, pressing.greatest, -pressing.least)
+
+
+def _twist(hand: Hand, grasp: Grasp) -> None:
+    """Tilts the held brick about a lower edge, away from the studs."""
+    held = hand.motion.held
+    assert held is not None
+    tool = hand.motion.tool
+    closing, up = tool[:3, 1], -tool[:3, 2]
+    along = np.cross(closing, up)
+    # The edge under one pad: the fingers' faces stay parallel to it.
+    height = hand.world.graph.part(held).shape.size[2]
+    bottom = tool[:3, 3] - (TIP_BEYOND_TOOL + height - grasp.depth) * up
+    edge = bottom + 0.5 * grasp.width * closing
+    pressing = hand.pressing(up)
+    pressing.tilt(
+        edge,
+        -along,
+        hand.parameters.twist_angle,
+        done=lambda: not hand.world.is_fixed(held),
+    )
+    hand.greatest = max(hand.greatest, pressing.greatest, -pressing.least)
+
+
+def _above(world: World, part_id: int) -> list[int]:
+    """Bricks of the same component that stand in the columns above a brick."""
+    graph = world.graph
+    box = brick_box(graph.part(part_id).shape, np.eye(4))
+    half = 0.5 * np.array(box.size[:2])
+    top = graph.part(part_id).shape.size[2]
+    found = []
+    for other in graph.component_parts(graph.component_of(part_id)):
+        pose = relative_pose(graph, part_id, other)
+        size = np.abs(pose[:2, :2]) @ np.array(graph.part(other).shape.size[:2])
+        gap = np.abs(pose[:2, 3]) - half - 0.5 * size
+        if pose[2, 3] >= top - 1e-6 and gap.max() < -1e-6:
+            found.append(other)
+    return sorted(found)
+
+
+def _others(world: World, part_id: int) -> set[ConnectionKey]:
+    """Connections that have nothing to do with a part."""
+    graph = world.graph
+    return connections_of(graph, graph.part_ids) - connections_of(graph, [part_id])
