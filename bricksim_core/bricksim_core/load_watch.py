@@ -101,6 +101,7 @@ class LoadWatch:
         self._contact_time = contact_time
         self._longest = max(1, round(LONGEST_IMPACT / step))
         self._watched: dict[int, _Watched] = {}
+        self._ids: IntArray = np.zeros(0, dtype=np.int64)
         self._bodies = bodies_of({})
         self._steps: list[tuple[StepReport, Mapping[int, Array]]] = []
 
@@ -109,6 +110,7 @@ class LoadWatch:
         old, self._watched = self._watched, {}
         layouts = {c: scene.graph.layout(c) for c in scene.component_ids.tolist()}
         fixed = np.fromiter(scene.fixed, dtype=np.int64)
+        changed = {}
         for component, layout in layouts.items():
             if not len(layout.connection_ids):
                 continue
@@ -127,10 +129,18 @@ class LoadWatch:
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
             )
+            changed[component] = layout, anchored, self._was_in(int(layout.part_ids[0]))
         held = [component for component, watched in self._watched.items() if watched.fixed]
+        self._ids = np.array(list(layouts), dtype=np.int64)
         self._bodies = bodies_of(layouts, self._watched.keys(), held)
-        for component in old.keys() - self._watched.keys():
-            self.detector.forget(component)
+        self.detector.follow(changed, old.keys() - self._watched.keys())
+
+    def _was_in(self, part_id: int) -> int | None:
+        """The component that a part was in before the last edits."""
+        known, at = self._bodies, int(self._bodies.find(np.array(part_id)))
+        if at == len(known.part_ids) or known.part_ids[at] != part_id:
+            return None
+        return int(self._ids[known.row[at]])
 
     def observe(self, report: StepReport, applied: Mapping[int, Array]) -> None:
         """Takes in one engine step.
@@ -186,12 +196,12 @@ class LoadWatch:
     def snapshot(self) -> object:
         """What `restore` takes."""
         watched = {component: replace(w) for component, w in self._watched.items()}
-        return self.detector.snapshot(), watched, self._bodies
+        return self.detector.snapshot(), watched, self._bodies, self._ids
 
     def restore(self, snapshot: object) -> None:
         """Returns to a snapshot."""
         assert isinstance(snapshot, tuple)
-        detector, watched, self._bodies = snapshot
+        detector, watched, self._bodies, self._ids = snapshot
         self.detector.restore(detector)
         self._watched = {component: replace(w) for component, w in watched.items()}
 

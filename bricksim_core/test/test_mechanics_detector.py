@@ -91,7 +91,7 @@ def test_nothing_breaks_during_the_cooldown_after_a_change():
     shorter, held = tower(2)
     results = [examine(detector, shorter, held, pulled(shorter, 20.0)) for _ in range(4)]
     assert [bool(r.broken) for r in results] == [False, False, False, True]
-    detector.forget(0)
+    detector.follow({}, [0])
     assert examine(detector, shorter, held, pulled(shorter, 20.0)).broken == ()
 
 
@@ -198,7 +198,7 @@ def test_a_criterion_with_memory_outlasts_changes_and_snapshots():
     hard = pulled(layout, 20.0)
     assert examine(detector, layout, anchored, hard).broken == ()
     snapshot = detector.snapshot()
-    detector.forget(0)  # a join elsewhere: equations are rebuilt, the memory stays
+    detector.follow({}, [0])  # a join elsewhere: equations are rebuilt, the memory stays
     assert examine(detector, layout, anchored, hard).broken == ()
     first = examine(detector, layout, anchored, hard).broken
     assert len(first) == 1
@@ -218,7 +218,7 @@ def test_a_restored_detector_repeats_its_findings_bit_by_bit():
         examine(detector, layout, anchored, loads)
     snapshot = detector.snapshot()
     first = [examine(detector, layout, anchored, loads).utilization for loads in sequence[3:]]
-    detector.forget(0)
+    detector.follow({}, [0])
     detector.restore(snapshot)
     again = [examine(detector, layout, anchored, loads).utilization for loads in sequence[3:]]
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))

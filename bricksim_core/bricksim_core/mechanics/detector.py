@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -109,10 +110,25 @@ class Finding:
 
 @dataclass
 class _Entry:
+    """One component.
+
+    Attributes:
+        layout: The component.
+        anchored: (N,) parts that the world holds.
+        system: Its equations, None until they are needed.
+        origin: Equations before it changed.
+        age: Time examined [s].
+    """
+
     layout: ComponentLayout
     anchored: NDArray[np.bool_]
-    system: ComponentSystem
-    age: float = field(default=0.0)
+    system: ComponentSystem | None = None
+    origin: ComponentSystem | None = None
+    age: float = 0.0
+
+    def holds_for(self, layout: ComponentLayout, anchored: NDArray[np.bool_]) -> bool:
+        """Whether a component is still the same."""
+        return _same(self.layout, layout) and np.array_equal(self.anchored, anchored)
 
 
 class BreakageDetector:
@@ -167,7 +183,7 @@ class BreakageDetector:
         entry = self._entry(component_id, layout, anchored)
         settled = entry.age >= self.thresholds.cooldown - 1e-9
         entry.age += dt
-        system = entry.system
+        system = self._system(entry)
         # Loads of an impact are gone before much can yield; the criterion looks at what slides.
         solution = system.solve(loads) if impact == 1.0 else system.bonded(loads * impact)
         if solution.status is SolveStatus.FAILED:
@@ -189,7 +205,7 @@ class BreakageDetector:
             layout.hole_index,
             solution.utilization,
             overloaded | failed,
-            entry.system.strength,
+            system.strength,
             candidates=failed,
         )
         broken = tuple(layout.connection_ids[selection.broken].tolist()) if settled else ()
@@ -214,14 +230,34 @@ class BreakageDetector:
         own = self.thresholds.impact_time
         return self.model.impact_time if own is None else own
 
-    def forget(self, component_id: int) -> None:
-        """Drops the equations of a component that changed or is gone; unknown ids are fine."""
-        self._entries.pop(component_id, None)
+    def follow(
+        self,
+        changed: Mapping[int, tuple[ComponentLayout, NDArray[np.bool_], int | None]],
+        gone: Iterable[int] = (),
+    ) -> None:
+        """Takes over a change of the topology, so that equations can be cut out of earlier ones.
+
+        Args:
+            changed: Layout, parts that the world holds, and id of the component that it is a piece
+                of (None for none), by id of each new or changed component.
+            gone: Ids of components that do not exist any more; unknown ids are fine.
+        """
+        before = dict(self._entries)
+        for component_id in gone:
+            self._entries.pop(component_id, None)
+        for component_id, (layout, anchored, source) in changed.items():
+            known = before.get(component_id)
+            if known is not None and known.holds_for(layout, anchored):
+                continue
+            old = None if source is None else before.get(source)
+            origin = None if old is None else old.system or old.origin
+            entry = _Entry(layout, np.array(anchored, dtype=bool), origin=origin)
+            self._entries[component_id] = entry
 
     def snapshot(self) -> object:
         """Everything that the next findings hang on, to be given to `restore`."""
         entries = {
-            component_id: (e.layout, e.anchored, e.system, e.age, e.system.snapshot())
+            component_id: (replace(e), None if e.system is None else e.system.snapshot())
             for component_id, e in self._entries.items()
         }
         return self.model, self.thresholds, self.criterion, self.criterion.snapshot(), entries
@@ -231,23 +267,27 @@ class BreakageDetector:
         self.model, self.thresholds, self.criterion, memory, entries = snapshot
         self.criterion.restore(memory)
         self._entries = {}
-        for component_id, (layout, anchored, system, age, state) in entries.items():
-            system.restore(state)
-            self._entries[component_id] = _Entry(layout, anchored, system, age)
+        for component_id, (entry, state) in entries.items():
+            self._entries[component_id] = entry = replace(entry)
+            if entry.system is not None:
+                entry.system.restore(state)
 
     def _entry(
         self, component_id: int, layout: ComponentLayout, anchored: NDArray[np.bool_]
     ) -> _Entry:
         entry = self._entries.get(component_id)
-        if (
-            entry is None
-            or not _same(entry.layout, layout)
-            or not np.array_equal(entry.anchored, anchored)
-        ):
-            anchored = np.array(anchored, dtype=bool)
-            entry = _Entry(layout, anchored, self.model.system(layout, anchored))
+        if entry is None or not entry.holds_for(layout, anchored):
+            entry = _Entry(layout, np.array(anchored, dtype=bool))
             self._entries[component_id] = entry
         return entry
+
+    def _system(self, entry: _Entry) -> ComponentSystem:
+        system = entry.system
+        if system is None:
+            origin, entry.origin = entry.origin, None
+            system = self.model.system(entry.layout, entry.anchored, origin=origin)
+            entry.system = system
+        return system
 
 
 def _share_of_weight(layout: ComponentLayout, loads: Array) -> float:

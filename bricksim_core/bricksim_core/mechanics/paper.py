@@ -34,6 +34,7 @@ from bricksim_core.mechanics.geometry import (
 )
 from bricksim_core.mechanics.qp import Program, ProgramState, QpSettings
 from bricksim_core.mechanics.types import (
+    ComponentSystem,
     ContactVertices,
     LimitLoad,
     Solution,
@@ -113,9 +114,13 @@ class PaperModel:
     impact_time: float = np.inf
 
     def system(
-        self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        ground: float | None = None,
+        origin: ComponentSystem | None = None,
     ) -> PaperSystem:
-        """Builds the equations (see `ConnectionModel`).
+        """Builds the equations (see `ConnectionModel`), always anew.
 
         The equilibrium rows of anchored parts are dropped. With one anchored part that is the
         published treatment (the root balances everything) without its redundant rows.

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_flow
 
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-_RESOLUTION = 1 << 40
-"""Strengths are compared as whole multiples of the strongest over this number, so that a minimum
-cut does not hang on rounding."""
+_RESOLUTION = 1 << 30
+"""Strengths are compared as whole multiples of their sum over this number, so that a minimum cut
+does not hang on rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +74,53 @@ def select_breaks(
         return Selection(none, bypassed)
 
     crossing = np.flatnonzero(joining)
-    capacity = np.maximum(np.rint(strength[crossing] * (_RESOLUTION / strength[crossing].max())), 1)
-    graph = nx.Graph()
-    for a, b, c in zip(
-        lower[crossing].tolist(), upper[crossing].tolist(), capacity.tolist(), strict=True
-    ):
-        held = graph.get_edge_data(a, b, {"capacity": 0})["capacity"]
-        graph.add_edge(a, b, capacity=held + int(c))
-
+    ends = np.column_stack([lower[crossing], upper[crossing]])
+    links = _Links(ends, strength[crossing])
     highest = utilization[eligible].max()
-    worst = np.flatnonzero(eligible & (utilization >= highest - 1e-9 * abs(highest)))
-    best: tuple[int, set[int]] | None = None
-    for a, b in dict.fromkeys(zip(lower[worst].tolist(), upper[worst].tolist(), strict=True)):
-        value, (side, _) = nx.minimum_cut(graph, a, b)
-        if best is None or value < best[0]:
-            best = (value, side)
+    worst = eligible & (utilization >= highest - 1e-9 * abs(highest))
+    best: tuple[int, NDArray[np.bool_]] | None = None
+    for a, b in dict.fromkeys(map(tuple, ends[worst[crossing]].tolist())):
+        cost, cut = links.weakest_cut(a, b)
+        if best is None or cost < best[0]:
+            best = (cost, cut)
     assert best is not None
-    inside = np.isin(np.arange(body.max() + 1), list(best[1]))
-    broken = crossing[inside[lower[crossing]] != inside[upper[crossing]]]
-    return Selection(broken, bypassed)
+    return Selection(crossing[best[1]], bypassed)
+
+
+class _Links:
+    """Bodies and what joins them.
+
+    Args:
+        ends: (L, 2) bodies that each link joins.
+        strength: (L,) positive.
+    """
+
+    def __init__(self, ends: IntArray, strength: Array) -> None:
+        names, index = np.unique(ends, return_inverse=True)
+        self._place = {name: i for i, name in enumerate(names.tolist())}
+        self._ends = index.reshape(-1, 2)
+        capacity = np.maximum(np.rint(strength * (_RESOLUTION / strength.sum())), 1)
+        rows, columns = np.concatenate([self._ends, self._ends[:, ::-1]]).T
+        both = np.concatenate([capacity, capacity]).astype(np.int32)
+        self._capacity = csr_array((both, (rows, columns)), shape=(len(names),) * 2)
+
+    def weakest_cut(self, a: int, b: int) -> tuple[int, NDArray[np.bool_]]:
+        """The weakest set of links that separates two bodies; of equals the one next to ``b``.
+
+        Returns:
+            Its strength, and (L,) which links it has.
+        """
+        if len(self._place) == 2:
+            return 0, np.ones(len(self._ends), dtype=bool)
+        source, sink = self._place[a], self._place[b]
+        found = maximum_flow(self._capacity, source, sink)
+        # Flow is antisymmetric, so what is left in the opposite direction is the sum.
+        left = self._capacity + found.flow
+        left.eliminate_zeros()
+        reached = breadth_first_order(left, sink, return_predecessors=False)
+        beyond = np.zeros(len(self._place), dtype=bool)
+        beyond[reached] = True
+        return found.flow_value, beyond[self._ends[:, 0]] != beyond[self._ends[:, 1]]
 
 
 def _bodies(anchored: NDArray[np.bool_], a: IntArray, b: IntArray) -> IntArray:

@@ -169,7 +169,11 @@ class ConnectionModel(Protocol):
         ...
 
     def system(
-        self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        ground: float | None = None,
+        origin: ComponentSystem | None = None,
     ) -> ComponentSystem:
         """Builds the equations.
 
@@ -178,5 +182,7 @@ class ConnectionModel(Protocol):
             anchored: (N,) parts that the world holds.
             ground: Height [m] in the component frame of a rigid horizontal ground that parts may
                 rest on (for static analysis), None for no ground.
+            origin: Equations of this model for the component before it changed. They only save
+                time: what of them still holds is taken over.
         """
         ...

@@ -12,23 +12,21 @@ newtons and all displacements in metres.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import splu
 
-from bricksim_core.mechanics.geometry import GROUND
+from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, Front, entries_of
+from bricksim_core.mechanics.snapfit.dissection import Dissection, dissect
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import IntArray
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
 """A wrench in SI over the same wrench scaled; a scaled displacement over the one in SI."""
-
-_FEW = 24
-"""Free parts up to which any order will do."""
 
 
 def wrench_maps(points: Array, coms: Array) -> Array:
@@ -47,39 +45,6 @@ def wrench_maps(points: Array, coms: Array) -> Array:
     return maps
 
 
-def elimination_order(lower: IntArray, upper: IntArray, held: NDArray[np.bool_]) -> IntArray:
-    """Parts that are free to move, in an order of little fill (minimum degree).
-
-    The order is found on the graph of parts, 36 times smaller than the stiffness matrix.
-
-    Args:
-        lower: (J,) lower part of each joint, GROUND for the world.
-        upper: (J,) upper part.
-        held: (N,) parts that do not move.
-    """
-    free = np.flatnonzero(~held)
-    if len(free) <= _FEW:
-        return free
-    place = np.full(len(held), -1, dtype=np.int64)
-    place[free] = np.arange(len(free))
-    both = (lower != GROUND) & ~held[lower] & ~held[upper]
-    a, b = place[lower[both]], place[upper[both]]
-    if not len(a):
-        return free
-    size = len(free)
-    rows, columns = np.concatenate([a, b]), np.concatenate([b, a])
-    graph = sp.csc_array(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=(size, size)))
-    # Any matrix of this pattern will do; a dominant diagonal keeps the throw-away factor regular.
-    graph.setdiag(1.0 + graph.sum(axis=0).max())
-    found = splu(
-        sp.csc_array(graph),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    return free[np.argsort(found.perm_c)]
-
-
 class ElasticStructure:
     """The factored stiffness of a component.
 
@@ -90,12 +55,13 @@ class ElasticStructure:
         stiffness: (J, 6) diagonal stiffness about those points [N/m, N m/rad].
         coms: (N, 3) centres of mass [m].
         held: (N,) parts that do not move. Every part must hang on a held one or on the world.
+        origin: A structure that this one is a piece of, and where its parts and joints were there.
+            Dissection and those fronts that nothing changed in are taken over.
 
     Attributes:
-        free: (F,) indices of the 6 N scaled displacements that are free, in the order in which
-            they are eliminated.
-        jacobian: (F, 6 J) sparse J.
+        free: (F,) indices of the 6 N scaled displacements that are free.
         stiffness: (6 J,) scaled stiffness [N/m].
+        strain: (6 J, F) sparse J^T.
     """
 
     def __init__(
@@ -106,30 +72,49 @@ class ElasticStructure:
         stiffness: Array,
         coms: Array,
         held: NDArray[np.bool_],
+        origin: Origin | None = None,
     ) -> None:
-        self._coms = coms
-        order = elimination_order(lower, upper, held)
-        self.free = (6 * order[:, None] + np.arange(6)).reshape(-1)
-        self._column = np.full(6 * len(coms), -1, dtype=np.int64)
-        self._column[self.free] = np.arange(len(self.free))
+        self._lower, self._upper = lower, upper
+        self._centres, self._coms = centres, coms
+        self._parts = np.flatnonzero(~held)
+        # One more entry, for GROUND.
+        self._node = np.full(len(coms) + 1, -1, dtype=np.int64)
+        self._node[self._parts] = np.arange(len(self._parts))
+        self.free = (6 * self._parts[:, None] + np.arange(6)).reshape(-1)
         self.stiffness = (stiffness / PITCHES**2).reshape(-1)
-        blocks = 6 * np.arange(len(lower))
-        self.jacobian = self.spread(
-            parts=np.concatenate([lower, upper]),
-            points=np.concatenate([centres, centres]),
-            wrenches=None,
-            signs=np.repeat([-1.0, 1.0], len(lower)),
-            columns=np.concatenate([blocks, blocks]),
-            width=6 * len(lower),
-        )
-        self.strain = sp.csr_array(self.jacobian.T)
-        """(6 J, F) sparse J^T."""
+        self.strain = self._strain()
+        self._origin = origin
+
+    @cached_property
+    def jacobian(self) -> sp.csc_array:
+        """(F, 6 J) sparse J."""
+        strain = self.strain
+        shape = (len(self.free), len(self.stiffness))
+        return sp.csc_array((strain.data, strain.indices, strain.indptr), shape=shape)
+
+    def _strain(self) -> sp.csr_array:
+        """J^T row by row: what a joint's opening is made of."""
+        count = len(self._lower)
+        ends = np.column_stack([self._lower, self._upper])
+        node = self._node[ends]
+        arm = (self._centres[:, None] - self._coms[ends]) / STUD_PITCH
+        sign = np.broadcast_to([-1.0, 1.0], (count, 2))
+        x, y, z = arm[:, :, 0] * sign, arm[:, :, 1] * sign, arm[:, :, 2] * sign
+        rows = [[sign, z, -y], [sign, -z, x], [sign, y, -x]]
+        shift = np.stack([np.stack(row, axis=1) for row in rows], axis=1).reshape(count, 18)
+        value = np.concatenate([shift, np.tile(sign, (1, 3))], axis=1)
+        column = 6 * node[:, _END] + _DISPLACEMENT
+        kept = column >= 0
+        row_ends = np.cumsum(np.add.reduceat(kept.astype(np.int64), _ROWS, axis=1).reshape(-1))
+        indptr = np.concatenate([[0], row_ends])
+        shape = (6 * count, len(self.free))
+        return sp.csr_array((value[kept], column[kept], indptr), shape=shape)
 
     def spread(
         self,
         parts: IntArray,
         points: Array,
-        wrenches: Array | None,
+        wrenches: Array,
         signs: Array,
         columns: IntArray,
         width: int,
@@ -137,40 +122,87 @@ class ElasticStructure:
         """Loads on the free displacements by forces at points.
 
         Args:
-            parts: (M,) part that each force acts on; GROUND and held parts take it silently.
+            parts: (M,) part that each force acts on; held parts take it silently.
             points: (M, 3) where [m].
-            wrenches: (M, 6) scaled wrench about the point per unit of its column, or None for six
-                columns per point, one for each unit wrench.
+            wrenches: (M, 6) scaled wrench about the point per unit of its column.
             signs: (M,) factors.
-            columns: (M,) (first) column of each force.
+            columns: (M,) column of each force.
             width: Number of columns.
 
         Returns:
             (F, width) sparse loads.
         """
-        moving = parts != GROUND
-        parts, points, columns = parts[moving], points[moving], columns[moving]
-        maps = wrench_maps(points, self._coms[parts]) * signs[moving, None, None]
-        if wrenches is None:
-            values, columns = maps, columns[:, None, None] + np.arange(6)
-        else:
-            values, columns = maps @ wrenches[moving, :, None], columns[:, None, None]
-        rows = self._column[6 * parts[:, None, None] + np.arange(6)[:, None]]
-        rows, columns = np.broadcast_arrays(rows, columns)
+        arm = (points - self._coms[parts]) / STUD_PITCH
+        wrenches = wrenches.copy()
+        wrenches[:, 3:] += cross(arm, wrenches[:, :3])
+        values = wrenches * signs[:, None]
+        rows = 6 * self._node[parts][:, None] + np.arange(6)
         kept = (values != 0.0) & (rows >= 0)
-        entries = (values[kept], (rows[kept], columns[kept]))
+        at = np.broadcast_to(columns[:, None], kept.shape)[kept]
+        entries = (values[kept], (rows[kept], at))
         return sp.csc_array(sp.coo_array(entries, shape=(len(self.free), width)))
 
+    def nodes(self, parts: IntArray) -> IntArray:
+        """Numbers of parts among those that are free, -1 for others."""
+        return self._node[parts]
+
     @cached_property
-    def _factor(self):
-        weighted = self.jacobian.multiply(self.stiffness[None, :])
-        matrix = sp.csc_array(weighted @ self.strain)
-        return splu(
-            matrix,
-            permc_spec="NATURAL",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
+    def _dissected(self) -> tuple[Dissection, dict[int, Front]]:
+        """The order of elimination, and fronts that are known already."""
+        origin, self._origin = self._origin, None
+        if origin is not None:
+            return origin.handed_down(self._parts)
+        a, b = self._node[self._lower], self._node[self._upper]
+        both = (a >= 0) & (b >= 0)
+        return dissect(self._coms[self._parts], a[both], b[both]), {}
+
+    @cached_property
+    def _factor(self) -> BlockCholesky:
+        dissection, known = self._dissected
+        new = np.ones(len(dissection.blocks) + 1, dtype=bool)
+        new[list(known)] = False
+        new[-1] = False
+        # One more place for what is held: it comes last and in no block.
+        count = len(dissection.order)
+        place, block = np.append(dissection.place, count), np.append(dissection.block_of, -1)
+        a, b = place[self._node[self._lower]], place[self._node[self._upper]]
+        wanted_a, wanted_b = new[block[a]], new[block[b]]
+        first = np.minimum(a, b)
+        wanted = new[block[first]] & (np.maximum(a, b) < count)
+        some = np.flatnonzero(wanted_a | wanted_b)
+        low, high = self._maps(some, self._lower), self._maps(some, self._upper)
+        stiff = self.stiffness.reshape(-1, 6)[some]
+        weighted_low, weighted_high = low * stiff[:, None, :], high * stiff[:, None, :]
+        on_a, on_b, across = wanted_a[some], wanted_b[some], wanted[some]
+        a, b = a[some], b[some]
+        # Blocks are stored transposed, the later part's along the rows of the matrix.
+        later = (a > b)[across, None, None]
+        mixed = -weighted_low[across] @ np.swapaxes(high[across], 1, 2)
+        mixed = np.where(later, np.swapaxes(mixed, 1, 2), mixed)
+        entries = entries_of(
+            row=np.concatenate([a[on_a], b[on_b], np.maximum(a, b)[across]]),
+            column=np.concatenate([a[on_a], b[on_b], np.minimum(a, b)[across]]),
+            value=np.concatenate(
+                [
+                    weighted_low[on_a] @ np.swapaxes(low[on_a], 1, 2),
+                    weighted_high[on_b] @ np.swapaxes(high[on_b], 1, 2),
+                    mixed,
+                ]
+            ),
+            count=count,
         )
+        return BlockCholesky(dissection, entries, known)
+
+    def _maps(self, joints: IntArray, parts: IntArray) -> Array:
+        """(M, 6, 6) scaled wrenches about parts' COMs by scaled wrenches of some joints."""
+        return wrench_maps(self._centres[joints], self._coms[parts[joints]])
+
+    def fronts(self) -> tuple[Dissection, dict[int, Front]]:
+        """What a piece can take over: the dissection, and the fronts known so far."""
+        dissection, known = self._dissected
+        if "_factor" in vars(self):
+            known = dict(enumerate(self._factor.fronts))
+        return dissection, known
 
     def displacements(self, loads: Array) -> Array:
         """(F,) or (F, m) scaled displacements [m] under (F,) or (F, m) scaled loads [N]."""
@@ -179,3 +211,35 @@ class ElasticStructure:
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
         return (self.stiffness * (self.strain @ displacements)).reshape(-1, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where a piece comes from.
+
+    Attributes:
+        structure: What it was part of.
+        parts: (N,) indices that its parts had there.
+        changed: (N,) its parts that have lost joints.
+    """
+
+    structure: ElasticStructure
+    parts: IntArray
+    changed: NDArray[np.bool_]
+
+    def handed_down(self, free: IntArray) -> tuple[Dissection, dict[int, Front]]:
+        """Dissection and fronts of the piece; ``free`` are its parts that are free to move."""
+        dissection, known = self.structure.fronts()
+        node = self.structure.nodes(self.parts[free])
+        kept = np.zeros(len(dissection.order), dtype=bool)
+        kept[node] = True
+        changed = np.zeros(len(dissection.order), dtype=bool)
+        changed[node] = self.changed[free]
+        piece, same = dissection.without(kept, changed)
+        return piece, {new: known[old] for new, old in same.items() if old in known}
+
+
+_END = np.array([0, 1] * 12)
+_DISPLACEMENT = np.repeat([0, 4, 5, 1, 3, 5, 2, 3, 4, 3, 4, 5], 2)
+_ROWS = np.array([0, 6, 12, 18, 20, 22])
+"""Layout of the 24 entries of a joint in J^T: end, displacement, first entry of each row."""

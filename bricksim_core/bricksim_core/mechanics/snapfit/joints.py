@@ -17,7 +17,7 @@ torque) adds to the tipping rows, counts alone under a push, and is left out of 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -144,6 +144,13 @@ class Joints:
     def take(self, index: IntArray) -> Joints:
         """Some of the joints."""
         return Joints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def of_piece(self, index: IntArray, lower: IntArray, upper: IntArray) -> Joints:
+        """Some of the joints, with other numbers of their parts."""
+        piece = replace(self.take(index), lower=lower, upper=upper)
+        if "rows" in vars(self):
+            vars(piece)["rows"] = self.rows[index]
+        return piece
 
     @cached_property
     def corners(self) -> Array:

@@ -34,6 +34,21 @@ class Pushes:
     def __len__(self) -> int:
         return len(self.low)
 
+    def within(self, index: IntArray) -> Pushes:
+        """Those between parts that a piece has.
+
+        Args:
+            index: (N,) index of each part in the piece, negative for others.
+        """
+        kept = np.flatnonzero((index[self.low] >= 0) & (index[self.high] >= 0))
+        return Pushes(
+            low=index[self.low[kept]],
+            high=index[self.high[kept]],
+            point=self.point[kept],
+            normal=self.normal[kept],
+            gap=self.gap[kept],
+        )
+
     @property
     def wrench(self) -> Array:
         """(V, 6) scaled wrench of a unit push about its point, on the high part."""

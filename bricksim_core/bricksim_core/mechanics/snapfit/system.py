@@ -15,7 +15,7 @@ from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, Origin
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
 from bricksim_core.mechanics.snapfit.joints import (
     joints_of,
@@ -35,6 +35,7 @@ from bricksim_core.mechanics.snapfit.yielding import (
     limits_of,
 )
 from bricksim_core.mechanics.types import (
+    ComponentSystem,
     ContactVertices,
     LimitLoad,
     Solution,
@@ -43,7 +44,7 @@ from bricksim_core.mechanics.types import (
 )
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array, cross
-from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 STANDARD_GRAVITY = 9.81
 """For the unit in which a pull on the ground is measured [m/s^2]."""
@@ -83,10 +84,15 @@ class SnapFitModel:
         return self.constants.impact_time
 
     def system(
-        self, layout: ComponentLayout, anchored: NDArray[np.bool_], ground: float | None = None
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        ground: float | None = None,
+        origin: ComponentSystem | None = None,
     ) -> SnapFitSystem:
         """The equations of one component; see `ConnectionModel.system`."""
-        return SnapFitSystem(layout, anchored, ground, self.constants)
+        whole = origin if isinstance(origin, SnapFitSystem) else None
+        return SnapFitSystem(layout, anchored, ground, self.constants, whole)
 
 
 class SnapFitSystem:
@@ -97,6 +103,8 @@ class SnapFitSystem:
         anchored: (N,) parts that the world holds.
         ground: Height of a rigid horizontal ground in the component frame [m], None for none.
         constants: The model's constants.
+        origin: Equations before the component changed; if it is a piece of that one, they are cut
+            out of it.
 
     Attributes:
         constants: The model's constants.
@@ -110,22 +118,36 @@ class SnapFitSystem:
         anchored: NDArray[np.bool_],
         ground: float | None,
         constants: SnapFitConstants,
+        origin: SnapFitSystem | None = None,
     ) -> None:
         self.constants = constants
         self._layout = layout
+        self._anchored = np.array(anchored, dtype=bool)
+        self._ground = ground
         self._body = mass_properties(layout)
-        faces = face_contacts(layout, ground)
-        joints = self.joints = joints_of(layout, constants)
-        self.pushes = pushes_of(faces, joints.lower, joints.upper, constants)
-        resting, footprint, half = ground_footprints(faces)
-        held = np.array(anchored, dtype=bool)
-        self._floating = not held.any() and not len(resting)
+        piece = None if origin is None else _Piece.of(origin, layout, self._anchored, self)
+        if piece is None:
+            faces = face_contacts(layout, ground)
+            joints = self.joints = joints_of(layout, constants)
+            self.pushes = pushes_of(faces, joints.lower, joints.upper, constants)
+            self._footprints = ground_footprints(faces)
+        else:
+            whole, index = piece.origin, piece.index
+            joints = self.joints = whole.joints.of_piece(
+                piece.connections, layout.stud_index, layout.hole_index
+            )
+            self.pushes = whole.pushes.within(index)
+            self._footprints = whole._footprints
+        resting, footprint, half = self._footprints
+        self._floating = not self._anchored.any() and not len(resting)
+        held = self._anchored.copy()
         if self._floating:
             # The loads of a floating component are in balance: any part may be the reference.
-            held[int(np.argmax(layout.masses))] = True
+            known = -1 if piece is None else piece.reference
+            held[int(np.argmax(layout.masses)) if known < 0 else known] = True
+        self._held = held
 
         area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
-        self._footprints = (resting, footprint, half)
         self._structure = ElasticStructure(
             lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
             upper=np.concatenate([joints.upper, resting]),
@@ -135,6 +157,7 @@ class SnapFitSystem:
             ),
             coms=layout.coms,
             held=held,
+            origin=None if piece is None else piece.structure(held),
         )
         self._weight = STANDARD_GRAVITY * float(layout.masses.sum())
         self._ground_rows = ground_rows(half, self._weight, constants)
@@ -243,11 +266,16 @@ class SnapFitSystem:
 
     def snapshot(self) -> object:
         """The last answer, its active set and what the solver kept."""
-        return self._guess, self._last, self._solver.kept
+        kept = self._solver.kept if "_solver" in vars(self) else None
+        return self._guess, self._last, kept
 
     def restore(self, snapshot: Any) -> None:
         """Returns to a snapshot of this system."""
-        self._guess, self._last, self._solver.kept = snapshot
+        self._guess, self._last, kept = snapshot
+        if kept is not None:
+            self._solver.kept = kept
+        else:
+            vars(self).pop("_solver", None)
 
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The multiple of the loads at which the component fails; see `WholeProblem.limit_load`."""
@@ -320,6 +348,88 @@ class SnapFitSystem:
         if self._floating:
             loads, imbalance = balanced(self._layout, self._body, loads)
         return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """How a component was cut out of an earlier one, whose frame it has.
+
+    Attributes:
+        origin: Equations of the earlier one.
+        layout: The component.
+        parts: (N,) where its parts were there.
+        index: (N of the origin,) the inverse, -1 for other parts.
+        connections: (C,) where its connections were there.
+        lost: (N,) its parts that have lost connections.
+    """
+
+    origin: SnapFitSystem
+    layout: ComponentLayout
+    parts: IntArray
+    index: IntArray
+    connections: IntArray
+    lost: NDArray[np.bool_]
+
+    @staticmethod
+    def of(
+        origin: SnapFitSystem,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        system: SnapFitSystem,
+    ) -> _Piece | None:
+        """The piece, None if the component is none that can be cut out."""
+        old = origin._layout
+        parts = _found(old.part_ids, layout.part_ids)
+        connections = _found(old.connection_ids, layout.connection_ids)
+        if (
+            parts is None
+            or connections is None
+            or origin.constants != system.constants
+            or origin._ground is not None
+            or system._ground is not None
+            or not np.array_equal(old.grids[parts], layout.grids)
+            or not np.array_equal(origin._anchored[parts], anchored)
+            or any(old.shapes[i] != s for i, s in zip(parts.tolist(), layout.shapes, strict=True))
+        ):
+            return None
+        index = np.full(len(old.part_ids), -1, dtype=np.int64)
+        index[parts] = np.arange(len(parts))
+        lower, upper = index[old.stud_index], index[old.hole_index]
+        inside = (lower >= 0) & (upper >= 0)
+        if (
+            # Faces that lie on each other without a connection are no joint but a contact.
+            np.count_nonzero(inside) != len(connections)
+            or not np.array_equal(lower[connections], layout.stud_index)
+            or not np.array_equal(upper[connections], layout.hole_index)
+        ):
+            return None
+        lost = np.zeros(len(parts), dtype=bool)
+        for ends in (lower, upper):
+            lost[ends[~inside & (ends >= 0)]] = True
+        return _Piece(origin, layout, parts, index, connections, lost)
+
+    @property
+    def reference(self) -> int:
+        """The part that stood for the world already, -1 if it is not here."""
+        if not self.origin._floating:
+            return -1
+        return int(self.index[int(np.argmax(self.origin._held))])
+
+    def structure(self, held: NDArray[np.bool_]) -> Origin:
+        """What the bonded structure is cut out of."""
+        changed = self.lost.copy()
+        new = held & ~self.origin._held[self.parts]
+        changed[self.layout.stud_index[new[self.layout.hole_index]]] = True
+        changed[self.layout.hole_index[new[self.layout.stud_index]]] = True
+        return Origin(self.origin._structure, self.parts, changed)
+
+
+def _found(ids: IntArray, wanted: IntArray) -> IntArray | None:
+    """Where ids are among sorted ones, None if any is missing."""
+    at = np.searchsorted(ids, wanted)
+    if len(at) and (at[-1] >= len(ids) or not np.array_equal(ids[at], wanted)):
+        return None
+    return at
 
 
 def balanced(layout: ComponentLayout, body: MassProperties, loads: Array) -> tuple[Array, float]:

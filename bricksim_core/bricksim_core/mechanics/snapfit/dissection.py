@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nested dissection: an order of elimination for a graph of parts, as a tree of dense blocks.
+
+A graph is halved by a separator, the halves are eliminated first (each in the same way), the
+separator last (George 1973). What a block of the tree eliminates touches only its ancestors, so a
+change of the graph leaves every block alone that is no ancestor of where it happens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
+
+LEAF = 32
+"""Nodes up to which a block is not dissected any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Nodes that are eliminated together, by their places in the order.
+
+    Attributes:
+        first: First place.
+        last: One after the last.
+        boundary: (B,) later places that it touches, sorted, by edges or by what it eliminates.
+        children: Indices of the blocks whose parent it is.
+        spots: For each child, where its boundary is among this block's places and boundary.
+    """
+
+    first: int
+    last: int
+    boundary: IntArray
+    children: tuple[int, ...]
+    spots: tuple[IntArray, ...]
+
+    def local(self, places: IntArray) -> IntArray:
+        """Where places are among the block's own and its boundary."""
+        own = self.last - self.first
+        return np.where(
+            places < self.last, places - self.first, own + np.searchsorted(self.boundary, places)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Dissection:
+    """A tree of blocks in an order in which children come before their parents.
+
+    Attributes:
+        order: (n,) nodes in the order of elimination.
+        place: (n,) places of the nodes in that order.
+        blocks: The blocks.
+    """
+
+    order: IntArray
+    place: IntArray
+    blocks: tuple[Block, ...]
+
+    @property
+    def block_of(self) -> IntArray:
+        """(n,) block of each place."""
+        return np.repeat(np.arange(len(self.blocks)), [b.last - b.first for b in self.blocks])
+
+    def without(
+        self, kept: NDArray[np.bool_], changed: NDArray[np.bool_]
+    ) -> tuple[Dissection, dict[int, int]]:
+        """The dissection of what is left when nodes and edges go.
+
+        Args:
+            kept: (n,) nodes that stay, in their order.
+            changed: (n,) nodes that stay and have lost edges.
+
+        Returns:
+            It, and the old numbers of the blocks that nothing has changed in or below, by their
+            new ones.
+        """
+        stays = kept[self.order]
+        place = np.cumsum(stays) - 1
+        number = np.cumsum(kept) - 1
+        order = number[self.order[stays]]
+        block_of = self.block_of
+        alive = np.bincount(block_of, stays, len(self.blocks)).astype(np.int64).tolist()
+        dirty = np.bincount(block_of, ~stays | changed[self.order], len(self.blocks)) > 0.0
+        blocks: list[Block] = []
+        same: dict[int, int] = {}
+        heirs: list[tuple[int, ...]] = []
+        for k, (old, left) in enumerate(zip(self.blocks, alive, strict=True)):
+            children = tuple(heir for child in old.children for heir in heirs[child])
+            later = old.boundary[stays[old.boundary]]
+            # The boundary may be a larger one than the edges that are left ask for.
+            fewer = len(later) < len(old.boundary)
+            dirty[k] |= fewer or any(dirty[child] for child in old.children)
+            if not left:
+                heirs.append(children)
+                continue
+            last = int(place[old.last - 1]) + 1
+            block = Block(last - left, last, place[later], children, old.spots)
+            if dirty[k]:
+                spots = tuple(block.local(blocks[c].boundary) for c in children)
+                block = replace(block, spots=spots)
+            else:
+                same[len(blocks)] = k
+            heirs.append((len(blocks),))
+            blocks.append(block)
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order))
+        return Dissection(order, places, tuple(blocks)), same
+
+
+def dissect(points: Array, a: IntArray, b: IntArray) -> Dissection:
+    """Dissects a graph whose nodes have places in space and edges are short.
+
+    Args:
+        points: (n, 3) places; only their order along each axis and the longest axis count.
+        a: (m,) one end of each edge.
+        b: (m,) the other.
+    """
+    groups: list[IntArray] = []
+    parents: list[int] = []
+
+    def split(nodes: IntArray, edges: NDArray) -> list[int]:
+        """Appends the blocks of a subgraph; indices of those that have the others below."""
+        halves = _halved(points, nodes, edges) if len(nodes) > LEAF else None
+        separator, parts = (nodes, []) if halves is None else halves
+        below = [block for part in parts for block in split(*part)]
+        if not len(separator):
+            return below
+        groups.append(separator[_sweep(points[separator])])
+        parents.append(-1)
+        for child in below:
+            parents[child] = len(groups) - 1
+        return [len(groups) - 1]
+
+    if len(points):
+        split(np.arange(len(points)), np.column_stack([a, b]))
+    return arrange(groups, parents, a, b, len(points))
+
+
+def arrange(
+    groups: list[IntArray], parents: list[int], a: IntArray, b: IntArray, count: int
+) -> Dissection:
+    """The blocks of a given tree.
+
+    Args:
+        groups: Nodes of each block, children before parents.
+        parents: Index of each block's parent, -1 for none.
+        a: (m,) one end of each edge; what is joined lies in the same block or one above the other.
+        b: (m,) the other.
+        count: Number of nodes.
+    """
+    order = np.concatenate([np.zeros(0, dtype=np.int64), *groups])
+    place = np.empty(count, dtype=np.int64)
+    place[order] = np.arange(count)
+    ends = np.cumsum([len(group) for group in groups]).tolist()
+    starts = [end - len(group) for end, group in zip(ends, groups, strict=True)]
+    low, high = np.minimum(place[a], place[b]), np.maximum(place[a], place[b])
+    by_low = np.argsort(low, kind="stable")
+    low, high = low[by_low], high[by_low]
+    cuts = np.searchsorted(low, [*starts, count]).tolist()
+    children: list[list[int]] = [[] for _ in groups]
+    for block, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(block)
+    blocks: list[Block] = []
+    for k, (first, last) in enumerate(zip(starts, ends, strict=True)):
+        touched = [high[cuts[k] : cuts[k + 1]], *(blocks[c].boundary for c in children[k])]
+        later = np.unique(np.concatenate(touched))
+        block = Block(first, last, later[np.searchsorted(later, last) :], tuple(children[k]), ())
+        spots = tuple(block.local(blocks[c].boundary) for c in children[k])
+        blocks.append(Block(first, last, block.boundary, block.children, spots))
+    return Dissection(order, place, tuple(blocks))
+
+
+def _sweep(points: Array) -> IntArray:
+    """An order along the longest axis, so that neighbours mostly follow each other."""
+    extent = points.max(axis=0) - points.min(axis=0)
+    return np.lexsort(points.T[np.argsort(extent, kind="stable")])
+
+
+def _halved(
+    points: Array, nodes: IntArray, edges: NDArray
+) -> tuple[IntArray, list[tuple[IntArray, NDArray]]] | None:
+    """Separator, and nodes and edges of the two halves; None if that is no gain."""
+    here = points[nodes]
+    extent = here.max(axis=0) - here.min(axis=0)
+    best: tuple[IntArray, NDArray[np.bool_]] | None = None
+    far = np.zeros(len(points), dtype=bool)
+    for axis in np.argsort(-extent, kind="stable")[:2].tolist():
+        along = here[:, axis]
+        middle = np.partition(along, len(along) // 2)[len(along) // 2]
+        upper = along >= middle
+        if upper.all():
+            continue
+        far[nodes] = upper
+        beyond = far[edges]
+        crossing = edges[beyond[:, 0] != beyond[:, 1]]
+        ends = crossing.reshape(-1)
+        low, high = np.unique(ends[~far[ends]]), np.unique(ends[far[ends]])
+        separator = low if len(low) <= len(high) else high
+        if best is None or len(separator) < len(best[0]):
+            best = separator, upper
+    if best is None or 2 * len(best[0]) > len(nodes):
+        return None
+    separator, upper = best
+    far[nodes] = upper
+    gone = np.zeros(len(points), dtype=bool)
+    gone[separator] = True
+    rest = edges[~gone[edges].any(axis=1)]
+    side = far[rest[:, 0]]
+    left = ~gone[nodes]
+    parts = [
+        (nodes[left & (upper == which)], rest[side == which])
+        for which in (False, True)
+        if (left & (upper == which)).any()
+    ]
+    return separator, parts

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Equations that are cut out of earlier ones against equations that are built anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mechanics_cases import random_structure
+
+from bricksim_core.formats import parse_structure
+from bricksim_core.mechanics.snapfit import SnapFitModel, SnapFitSystem, dissection
+from bricksim_core.topology.graph import BrickTopologyGraph
+from bricksim_core.topology.layout import ComponentLayout
+
+MODEL = SnapFitModel()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Lets small structures have trees of blocks, too."""
+    monkeypatch.setattr(dissection, "LEAF", 3)
+
+
+def random_loads(rng: np.random.Generator, layout: ComponentLayout, size: float) -> np.ndarray:
+    wrench = rng.normal(size=(len(layout.part_ids), 6)) * [1, 1, 1, 0.01, 0.01, 0.01]
+    return size * wrench
+
+
+def held_in(layout: ComponentLayout, held: set[int]) -> np.ndarray:
+    return np.isin(layout.part_ids, list(held))
+
+
+def taken_over(system: SnapFitSystem) -> int:
+    """Fronts that were not computed anew."""
+    return len(system._structure._dissected[1])
+
+
+def assert_same(piece: SnapFitSystem, fresh: SnapFitSystem, rng: np.random.Generator) -> None:
+    layout = piece._layout
+    assert np.array_equal(piece.contacts.part_a, fresh.contacts.part_a)
+    assert np.array_equal(piece.contacts.part_b, fresh.contacts.part_b)
+    assert np.array_equal(piece.contacts.position, fresh.contacts.position)
+    assert np.array_equal(piece.joints.rows, fresh.joints.rows)
+    assert np.array_equal(piece.strength, fresh.strength)
+    for size in (0.05, 1.0):
+        loads = random_loads(rng, layout, size)
+        for a, b, tolerance in (
+            (piece.bonded(loads), fresh.bonded(loads), 1e-8),
+            (piece.solve(loads), fresh.solve(loads), 1e-6),
+        ):
+            assert a.status is b.status
+            scale = max(1.0, float(b.utilization.max(initial=0.0)))
+            assert a.utilization == pytest.approx(b.utilization, abs=tolerance * scale)
+            force = tolerance * np.abs(loads).sum()
+            assert a.connection_wrench == pytest.approx(b.connection_wrench, abs=force)
+            assert a.contact_force == pytest.approx(b.contact_force, abs=force)
+            assert a.imbalance == pytest.approx(b.imbalance, abs=1e-9)
+
+
+def break_up(graph: BrickTopologyGraph, held: set[int], rng: np.random.Generator, breaks: int):
+    """Breaks a structure again and again; yields (piece of earlier equations, new equations)."""
+    systems = {}
+    for component in graph.component_ids:
+        layout = graph.layout(component)
+        systems[component] = MODEL.system(layout, held_in(layout, held))
+    for _ in range(breaks):
+        alive = [c for c in graph.component_ids if len(graph.layout(c).connection_ids)]
+        if not alive:
+            return
+        component = int(rng.choice(alive))
+        origin = systems.pop(component)
+        layout = graph.layout(component)
+        if rng.random() < 0.7:  # What has been solved for has fronts to hand down.
+            origin.solve(random_loads(rng, layout, 1.0))
+        part = int(rng.choice(layout.part_ids))
+        bundle = [c.id for c in graph.connections_of(part)]
+        gone = bundle if rng.random() < 0.7 else [int(rng.choice(bundle))]
+        (pieces,) = graph.disconnect(gone).pieces.values()
+        for piece in pieces:
+            layout = graph.layout(piece)
+            anchored = held_in(layout, held)
+            systems[piece] = MODEL.system(layout, anchored, origin=origin)
+            yield systems[piece], MODEL.system(layout, anchored)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_pieces_of_random_structures(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_structure(rng, int(rng.integers(6, 30)))
+    held = {int(graph.layout(graph.component_ids[0]).part_ids[0])} if seed % 2 else set()
+    for piece, fresh in break_up(graph, held, rng, breaks=6):
+        if len(piece.joints):
+            assert_same(piece, fresh, rng)
+
+
+def wall(columns: int, layers: int) -> BrickTopologyGraph:
+    lines = [f"4x2 ({4 * i + 2 * (z % 2)},0,{z})" for z in range(layers) for i in range(columns)]
+    return parse_structure("\n".join(lines), baseplate=None).graph
+
+
+@pytest.mark.parametrize("held", [set(), {1}], ids=["free", "held"])
+def test_what_did_not_change_is_taken_over(held):
+    """A wall loses a corner: the fronts of the other end stay, the answers are those of others."""
+    rng = np.random.default_rng(5)
+    graph = wall(6, 6)
+    (component,) = graph.component_ids
+    layout = graph.layout(component)
+    origin = MODEL.system(layout, held_in(layout, held))
+    origin.solve(random_loads(rng, layout, 0.1))
+    corner = int(np.argmax(layout.coms.sum(axis=1)))
+    gone = [c.id for c in graph.connections_of(int(layout.part_ids[corner]))]
+    graph.disconnect(gone)
+    layout = graph.layout(component)
+    assert len(layout.part_ids) == 35
+    piece = MODEL.system(layout, held_in(layout, held), origin=origin)
+    assert taken_over(piece) > 5
+    assert taken_over(MODEL.system(layout, held_in(layout, held))) == 0
+    assert_same(piece, MODEL.system(layout, held_in(layout, held)), rng)
+
+
+def test_answers_do_not_hang_on_what_was_solved_before():
+    """Bit by bit: a front that is taken over is the one that would be computed."""
+    answers = []
+    for solved in (False, True):
+        rng = np.random.default_rng(9)
+        graph = wall(5, 5)
+        (component,) = graph.component_ids
+        layout = graph.layout(component)
+        free = np.zeros(len(layout.part_ids), dtype=bool)
+        origin = MODEL.system(layout, free)
+        if solved:
+            origin.bonded(random_loads(rng, layout, 0.1))
+        graph.disconnect([c.id for c in graph.connections_of(int(layout.part_ids[-1]))])
+        layout = graph.layout(component)
+        piece = MODEL.system(layout, free[1:], origin=origin)
+        loads = random_loads(np.random.default_rng(1), layout, 0.1)
+        assert (taken_over(piece) > 0) is solved
+        answers.append(piece.bonded(loads).utilization)
+    assert np.array_equal(*answers)
+
+
+def test_another_frame_or_other_parts_are_no_piece():
+    """Joined components and connections broken beneath a part that stays are built anew."""
+    rng = np.random.default_rng(2)
+    graph = wall(3, 3)
+    (component,) = graph.component_ids
+    layout = graph.layout(component)
+    free = np.zeros(len(layout.part_ids), dtype=bool)
+    origin = MODEL.system(layout, free)
+    graph.disconnect([int(layout.connection_ids[1])])
+    bypassed = graph.layout(component)
+    assert len(bypassed.part_ids) == len(layout.part_ids)
+    again = MODEL.system(bypassed, free, origin=origin)
+    fresh = MODEL.system(bypassed, free)
+    assert len(again.pushes) == len(fresh.pushes) == len(origin.pushes) + 4
+    assert_same(again, fresh, rng)
+    assert_same(MODEL.system(layout, free, origin=again), MODEL.system(layout, free), rng)
