@@ -11,6 +11,7 @@ from engine_suite import at, body, brick_layout
 
 from bricksim_core.engines import RobotSpec
 from bricksim_core.engines.mujoco import MujocoEngine
+from bricksim_core.engines.mujoco.drives import DriveConstants, StepDrives, resting_drives
 from bricksim_core.errors import EngineError
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import inverse
@@ -181,6 +182,27 @@ def test_drive_force_and_set_point_speed_are_limited(urdf: Path) -> None:
         engine.step()
         fastest = max(fastest, engine.joint_state("arm").velocities[0])
     assert 0.45 < fastest < 0.51
+
+
+@pytest.mark.parametrize("speed", [0.3, 0.6, 1.12, 2.5])
+@pytest.mark.parametrize("acceleration", [0.0, 540.0, -540.0])
+def test_fast_light_joint_comes_to_rest(speed: float, acceleration: float) -> None:
+    """A finger of 0.13 kg whose drive switched from limit to limit for ever, at 1.12 m/s."""
+    one, none = np.ones(1), np.zeros(1)
+    drive = DriveConstants(
+        np.array([True]), 4000.0 * one, 120.0 * one, 70.0 * one, np.inf * one, 0.1 * one, none
+    )
+    state = resting_drives(1)
+    state.acceleration = np.array([acceleration])
+    position, velocity, dt = none.copy(), np.array([speed]), 1.0 / 240.0
+    for _ in range(240):
+        step = StepDrives(drive, state, position, velocity, dt)
+        change = step.force / (0.03 + step.armature)
+        velocity = velocity + dt * change
+        position = position + dt * velocity
+        step.finish(change)
+    assert abs(velocity[0]) < 1e-6
+    assert abs(position[0]) < 1e-6
 
 
 def test_fingers_are_coupled_and_grip_with_their_force(urdf: Path) -> None:

@@ -119,9 +119,15 @@ class StepDrives:
         drive = constants.stiffness * (state.set_point - position - dt * velocity)
         drive -= constants.damping * velocity
         self._inertia = dt * constants.damping + dt**2 * constants.stiffness
-        # Whether a drive is at its limit is judged by the last acceleration.
+        # Whether a drive is at its limit is judged by the last acceleration. One against the drive
+        # tells nothing: then by that of the free motor at the limit, which a drive that only brakes
+        # would overshoot with. (A constant force per step shakes a light joint for ever.)
         limit = constants.force
-        self._limited = np.abs(drive - self._inertia * state.acceleration) > limit
+        with np.errstate(divide="ignore", invalid="ignore"):
+            free = np.sign(drive) * limit / constants.armature
+        against = state.acceleration * drive < 0.0
+        expected = np.where(against, np.nan_to_num(free), state.acceleration)
+        self._limited = np.sign(drive) * (drive - self._inertia * expected) > limit
         self._inertia = np.where(self._limited, 0.0, self._inertia)
         self._drive = np.where(self._limited, np.clip(drive, -limit, limit), drive)
         self._state = state
