@@ -1,98 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How reliably and how fast structures are built: many seeds, one table."""
+"""How reliably and how fast structures are built: many seeds, one table that grows run by run."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-import numpy as np
-
+from bricksim_core.errors import BrickSimError
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import Summary
 from bricksim_moveit_demo.scenes import SceneOptions, assemble
 
+COLUMNS = (
+    ("structure", 28),
+    ("built", -9),
+    ("insertions", -10),
+    ("first try", -9),
+    ("recovered", -9),
+    ("s/brick", -7),
+    ("press N", -7),
+    ("plan s", -6),
+    ("wall/sim", -8),
+)
+"""Heads and widths of the table; right-aligned where negative. Causes of failure follow."""
+
 
 @dataclass(frozen=True)
-class Row:
-    """Results of one structure over several seeds.
+class Run:
+    """One structure, one seed.
 
     Attributes:
-        name: The structure.
-        runs: Seeds.
-        built: Runs in which the whole structure stands.
-        insertions: Insertions that were tried.
-        first: Of these, those that succeeded at the first try.
-        recovered: Those that succeeded at last.
-        seconds: Simulated seconds per insertion.
-        press: Greatest press force [N].
-        planning: Wall seconds of motion planning per insertion.
-        wall: Wall seconds per simulated second.
-        causes: Causes of failed tries and how often they occurred.
+        structure: Name of the structure.
+        seed: Seed of layout, noise and planner.
+        summary: How building went; None if the structure cannot be built.
+        wall: Wall time [s].
+        error: Why it cannot be built: which brick and why.
     """
 
-    name: str
-    runs: int
-    built: int
-    insertions: int
-    first: int
-    recovered: int
-    seconds: float
-    press: float
-    planning: float
+    structure: str
+    seed: int
+    summary: Summary | None
     wall: float
-    causes: Counter[str]
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a line of JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """One line."""
+        if self.summary is None:
+            return self.error
+        retried = [
+            f"brick {r.part_id}: {', '.join(r.failures) or r.outcome}"
+            for r in self.summary.reports
+            if r.failures or not r.success
+        ]
+        built = f"{self.summary.inserted}/{self.summary.total}"
+        return f"{self.structure} seed {self.seed}: {built}  {'; '.join(retried)}".rstrip()
 
 
-def measure(
-    structure: Structure,
-    seeds: Iterable[int],
-    options: SceneOptions,
-    progress: Callable[[int, Summary], None] | None = None,
-) -> Row:
-    """Builds a structure once per seed."""
-    summaries: list[Summary] = []
-    started = time.perf_counter()
+def runs(structure: Structure, seeds: Iterable[int], options: SceneOptions) -> Iterator[Run]:
+    """Builds a structure once per seed; only once if it cannot be built at all."""
     for seed in seeds:
-        summary = assemble(structure, replace(options, seed=seed))
-        summaries.append(summary)
-        if progress is not None:
-            progress(seed, summary)
-    wall = time.perf_counter() - started
+        started = time.perf_counter()
+        try:
+            summary = assemble(structure, replace(options, seed=seed))
+        except BrickSimError as error:
+            yield Run(structure.name, seed, None, time.perf_counter() - started, str(error))
+            return
+        yield Run(structure.name, seed, summary, time.perf_counter() - started)
+
+
+def row(runs: Sequence[Run]) -> str:
+    """Runs of one structure as a line of the table."""
+    summaries = [run.summary for run in runs if run.summary is not None]
+    name = runs[0].structure
+    if not summaries:
+        return f"{name:28} {runs[0].error}"
     reports = [report for summary in summaries for report in summary.reports]
+    total = sum(summary.total for summary in summaries)
+    inserted = sum(summary.inserted for summary in summaries)
+    first = sum(report.success and report.tries == 1 for report in reports)
+    simulated = sum(summary.duration for summary in summaries)
     causes = Counter(str(cause) for report in reports for cause in report.failures)
     causes.update(str(r.outcome) for r in reports if not r.success and not r.failures)
-    return Row(
-        name=structure.name,
-        runs=len(summaries),
-        built=sum(summary.success for summary in summaries),
-        insertions=len(reports),
-        first=sum(report.success and report.tries == 1 for report in reports),
-        recovered=sum(report.success for report in reports),
-        seconds=float(np.mean([report.duration for report in reports])),
-        press=max(report.press_force for report in reports),
-        planning=float(np.mean([report.planning_time for report in reports])),
-        wall=wall / sum(summary.duration for summary in summaries),
-        causes=causes,
+    cells = (
+        name,
+        f"{sum(summary.success for summary in summaries)}/{len(summaries)}",
+        f"{total}",
+        f"{100.0 * first / total:.1f} %",
+        f"{100.0 * inserted / total:.1f} %",
+        f"{simulated / max(inserted, 1):.1f}",
+        f"{max((report.press_force for report in reports), default=0.0):.1f}",
+        f"{sum(report.planning_time for report in reports) / max(len(reports), 1):.2f}",
+        f"{sum(run.wall for run in runs) / simulated:.2f}",
     )
+    told = ", ".join(f"{n} {cause}" for cause, n in causes.most_common()) or "-"
+    return f"{_aligned(cells)}  {told}"
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Rows as text, one line each."""
-    head = (
-        f"{'structure':28} {'built':>7} {'insertions':>10} {'first try':>9} {'recovered':>9}"
-        f" {'s/brick':>7} {'press N':>7} {'plan s':>6} {'wall/sim':>8}  causes of failed tries"
+def head() -> str:
+    """First line of the table."""
+    return f"{_aligned([name for name, _ in COLUMNS])}  causes of failed tries"
+
+
+def table(runs: Sequence[Run]) -> str:
+    """All runs as a table, a line for each structure."""
+    names = list(dict.fromkeys(run.structure for run in runs))
+    rows = [row([run for run in runs if run.structure == name]) for name in names]
+    return "\n".join([head(), *rows]) + "\n"
+
+
+def _aligned(cells: Sequence[str]) -> str:
+    return " ".join(
+        cell.rjust(-width) if width < 0 else cell.ljust(width)
+        for cell, (_, width) in zip(cells, COLUMNS, strict=True)
     )
-    lines = [head]
-    for row in rows:
-        causes = ", ".join(f"{n} {cause}" for cause, n in row.causes.most_common()) or "-"
-        lines.append(
-            f"{row.name:28} {row.built:>3}/{row.runs:<3} {row.insertions:>10}"
-            f" {100.0 * row.first / row.insertions:>8.1f}%"
-            f" {100.0 * row.recovered / row.insertions:>8.1f}%"
-            f" {row.seconds:>7.1f} {row.press:>7.1f} {row.planning:>6.2f} {row.wall:>8.2f}"
-            f"  {causes}"
-        )
-    return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -90,61 +90,95 @@ def base_part(structure: Structure) -> int:
 def insertions(structure: Structure, plan: AssemblyPlan) -> list[Insertion]:
     """What one arm has to do, one after the other, to carry out a plan.
 
-    Sub-assemblies are joined where their first part lies on the table and then put in place whole.
+    Sub-assemblies are joined on the table where one of their parts lies, and then put in place
+    whole. A part that is to join several that lie there apart is pressed onto one, then, with all
+    that it has by then, onto the next.
 
     Raises:
-        StructureError: The plan needs a second hand or bricks upside down; the text names the part.
+        StructureError: The plan needs a second hand or bricks upside down, or leaves out a part;
+            the text names the parts.
     """
-    graph = structure.graph
-    placed = set(plan.base)
-    result: list[Insertion] = []
+    joining = _Joining(structure, frozenset(plan.base))
+    standing = set(plan.base)
     for step in plan.steps:
-        result += _insertions(structure, step, placed)
-        placed.update(step.parts)
-    outside = set(graph.part_ids) - placed
+        joining.add(step, standing)
+        standing.update(step.parts)
+    outside = set(structure.graph.part_ids) - standing
     if outside:
         raise StructureError(f"{structure.name}: parts {sorted(outside)} are not in the plan")
-    return result
-
-
-def _insertions(structure: Structure, step: Step, placed: set[int]) -> list[Insertion]:
-    result: list[Insertion] = []
-    inner = step.subassembly
-    if step.needs_support is not None or (
-        inner is not None and (inner.holder is not None or inner.from_below)
-    ):
+    apart = standing - joining.together[min(plan.base)]
+    if apart:
         raise StructureError(
-            f"{structure.name}: parts {step.parts} need a second hand or a turned brick"
+            f"{structure.name}: parts {sorted(apart)} have nothing below them to be pressed onto"
         )
-    if inner is not None:
-        first, *others = inner.steps
-        standing = set(first.parts)
-        for part in others:
-            result += _insertions(structure, part, standing)
-            standing.update(part.parts)
-    graph = structure.graph
-    moving = set(step.parts)
-    link = next(
-        (
+    return joining.insertions
+
+
+class _Joining:
+    """Insertions so far, and which parts they join.
+
+    Attributes:
+        insertions: The insertions.
+        together: The parts that each part is connected with by then, itself included.
+    """
+
+    def __init__(self, structure: Structure, base: frozenset[int]) -> None:
+        self.insertions: list[Insertion] = []
+        self.together = {part: {part} for part in structure.graph.part_ids}
+        self._structure = structure
+        self._base = base
+        for part in base:
+            self.together[part] = set(base)
+
+    def add(self, step: Step, standing: Collection[int]) -> None:
+        """Carries out a step, pressing onto some of the parts that stand there.
+
+        Raises:
+            StructureError: It needs a second hand.
+        """
+        inner = step.subassembly
+        if step.needs_support is not None or (
+            inner is not None and (inner.holder is not None or inner.from_below)
+        ):
+            raise StructureError(
+                f"{self._structure.name}: parts {step.parts} need a second hand or a turned brick"
+            )
+        if inner is not None:
+            inside: set[int] = set()
+            for part in inner.steps:
+                self.add(part, inside)
+                inside.update(part.parts)
+        graph = self._structure.graph
+        links = [
             c
             for part in step.parts
             for c in graph.connections_of(part)
-            if c.hole_part in moving and c.stud_part in placed
-        ),
-        None,
-    )
-    if link is None:
-        raise StructureError(
-            f"{structure.name}: parts {step.parts} have nothing below them to be pressed onto"
+            if c.hole_part in step.parts and c.stud_part in standing
+        ]
+        # What is greater stays where it is: the base, above all.
+        links.sort(
+            key=lambda c: (
+                not self._base.isdisjoint(self.together[c.stud_part]),
+                len(self.together[c.stud_part]),
+            )
         )
-    goal = InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw)
-    holds = tuple(
-        (planned.part, grasp)
-        for planned in step.grasps
-        if not planned.from_below
-        for grasp in planned_grasps(planned, graph.part(planned.part).shape)
-    )
-    return [*result, Insertion(goal, holds)]
+        for link in links:
+            joined = self.together[link.hole_part]
+            if link.stud_part in joined:
+                continue
+            joined |= self.together[link.stud_part]
+            self.together.update(dict.fromkeys(joined, joined))
+            goal = InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw)
+            self.insertions.append(Insertion(goal, self._holds(step)))
+
+    def _holds(self, step: Step) -> tuple[tuple[int, Grasp], ...]:
+        graph = self._structure.graph
+        return tuple(
+            (planned.part, grasp)
+            for planned in step.grasps
+            if not planned.from_below
+            for grasp in planned_grasps(planned, graph.part(planned.part).shape)
+        )
 
 
 def lay_out(

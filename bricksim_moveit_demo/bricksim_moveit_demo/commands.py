@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bricksim_core.atomic import replacing
 from bricksim_core.errors import BrickSimError
 from bricksim_core.formats import read_structure
 from bricksim_core.sequencing import plan_assembly
+from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo import scenes
-from bricksim_moveit_demo.benchmark import measure, table
+from bricksim_moveit_demo.benchmark import head, row, runs, table
 from bricksim_moveit_demo.building import base_part
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import SceneOptions
@@ -55,7 +58,7 @@ def inhand(arguments: Sequence[str] | None = None) -> int:
 
 
 def benchmark(arguments: Sequence[str] | None = None) -> int:
-    """``assembly_benchmark FILE...``: many seeds, one table."""
+    """``assembly_benchmark FILE...``: many seeds, one table that grows run by run."""
     parser = _parser("Builds structures over many seeds and prints a table.")
     parser.add_argument("structures", nargs="+", help="structure files")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds")
@@ -63,30 +66,40 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
         "--bricks", type=int, default=0, help="build only the first N steps of each plan; 0: all"
     )
     chosen = parser.parse_args(arguments)
-    rows = []
+    options, done = _options(chosen), []
+    seeds = range(chosen.seed, chosen.seed + chosen.seeds)
+    if chosen.out is not None:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        (chosen.out / "runs.jsonl").write_text("", encoding="utf-8")
     try:
-        for path in chosen.structures:
-            structure = read_structure(path)
-            if chosen.bricks:
-                base = [base_part(structure)]
-                steps = plan_assembly(structure, arms=1, base=base).steps[chosen.bricks :]
-                structure = structure.without([p for step in steps for p in step.parts])
-            seeds = range(chosen.seed, chosen.seed + chosen.seeds)
-            rows.append(
-                measure(
-                    structure,
-                    seeds,
-                    _options(chosen),
-                    lambda seed, s: print(
-                        f"  seed {seed}: {s.inserted}/{s.total} {s.message}".rstrip(), flush=True
-                    ),
-                )
-            )
+        structures = [_beginning(read_structure(f), chosen.bricks) for f in chosen.structures]
     except BrickSimError as error:
         print(f"assembly_benchmark: {error}", file=sys.stderr)
         return 2
-    print(table(rows), end="")
+    print(head(), flush=True)
+    for structure in structures:
+        own = []
+        for run in runs(structure, seeds, options):
+            own.append(run)
+            done.append(run)
+            # What was measured is on the screen and on disk before the next run begins.
+            print(f"{row(own)}\n    {run}" if run.summary else row(own), flush=True)
+            if chosen.out is not None:
+                with (chosen.out / "runs.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(run.to_dict()) + "\n")
+                with replacing(chosen.out / "table.txt") as temporary:
+                    temporary.write_text(table(done), encoding="utf-8")
+    print("\n" + table(done), end="")
     return 0
+
+
+def _beginning(structure: Structure, count: int) -> Structure:
+    """The first steps of a structure's plan; all of it if the count is 0."""
+    if not count:
+        return structure
+    base = [base_part(structure)]
+    steps = plan_assembly(structure, arms=1, base=base).steps[count:]
+    return structure.without([p for step in steps for p in step.parts])
 
 
 def _parser(description: str) -> argparse.ArgumentParser:
@@ -103,7 +116,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--planner", default="embedded", choices=("auto", "embedded", "moveit"), help="planner"
     )
-    parser.add_argument("--out", type=Path, help="folder for summary.json, video and picture")
+    parser.add_argument("--out", type=Path, help="folder for the results")
     parser.add_argument("--film", action="store_true", help="make the video and the picture")
     return parser
 

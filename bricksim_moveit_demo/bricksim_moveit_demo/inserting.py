@@ -124,8 +124,12 @@ def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     seat = (job.goal.part, world_T_seat)
     skip = hand.attempt - 1
 
+    graph = hand.world.graph
+    group = set(graph.component_parts(graph.component_of(job.goal.part)))
+
     def candidates() -> Iterator[tuple[int, Grasp]]:
-        return itertools.chain(job.candidates, own_candidates(hand, job.goal.part))
+        given = (candidate for candidate in job.candidates if candidate[0] in group)
+        return itertools.chain(given, own_candidates(hand, job.goal.part))
 
     try:
         choice = hand.chooser.choose(candidates(), hand.locate, seat, skip=skip)

@@ -10,8 +10,6 @@ from arms_support import bench, yawed
 
 from bricksim_core.parts import BrickShape
 from bricksim_moveit_demo.connections import connections_of
-from bricksim_moveit_demo.errors import Outcome
-from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.world import Noise
 
