@@ -7,24 +7,17 @@ inertia, so MuJoCo's mass matrix is diagonal and a body that turns freely does n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import mujoco
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes
-from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
+from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.spatial import Array, inverse
-
-GEOM_SHAPES = ("body", "studs")
-"""Suffixes of geom names by contact shape id: geom ``brick_<id>_<suffix>``."""
-
-
-def geom_name(part_id: int, shape: int) -> str:
-    """Name of a brick's geom."""
-    return f"brick_{part_id}_{GEOM_SHAPES[shape]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +30,7 @@ class Body:
         component_T_body: (4, 4) frame of the MuJoCo body [m].
         body_T_component: (4, 4) its inverse [m].
         moments: (3,) principal moments of inertia [kg m^2].
-        boxes: Colliders in the component frame, in the order of the body's geoms.
+        boxes: Colliders in the component frame.
     """
 
     spec: BodySpec
@@ -47,15 +40,12 @@ class Body:
     moments: Array
     boxes: Boxes
 
-    @property
-    def name(self) -> str:
-        """Name of the MuJoCo body."""
-        return body_name(self.spec.component)
-
-
-def body_name(component: int) -> str:
-    """Name of a component's MuJoCo body."""
-    return f"component_{component}"
+    @cached_property
+    def rgba(self) -> Array:
+        """(B, 4) colours of the boxes, 0 to 1."""
+        colors = np.array(self.spec.colors, dtype=float) / 255.0
+        rows = np.searchsorted(self.spec.layout.part_ids, self.boxes.part_ids)
+        return np.concatenate([colors[rows], np.ones((len(rows), 1))], axis=1)
 
 
 def make_body(spec: BodySpec) -> Body:
@@ -71,41 +61,16 @@ def make_body(spec: BodySpec) -> Body:
     return Body(spec, mass, frame, inverse(frame), moments, brick_boxes(spec.layout))
 
 
-def add_body(world: mujoco.MjsBody, body: Body) -> None:
-    """Adds a component to a specification: free, or part of the world if it is fixed."""
-    spec = body.spec
-    pose = spec.world_T_component @ body.component_T_body
-    element = world.add_body(name=body.name, pos=pose[:3, 3], quat=wxyz(pose[:3, :3]))
-    if not spec.fixed:
-        element.add_freejoint()
-        element.explicitinertial = True
-        element.mass = body.mass.mass
-        element.inertia = body.moments
-        element.ipos = np.zeros(3)
-        element.iquat = np.array([1.0, 0.0, 0.0, 0.0])
-    boxes = body.boxes.moved(body.body_T_component)
-    colors: Mapping[int, tuple[float, ...]] = {
-        int(part): (*(c / 255.0 for c in color), 1.0)
-        for part, color in zip(spec.layout.part_ids, spec.colors, strict=True)
-    }
-    parts, shapes = boxes.part_ids.tolist(), boxes.shapes.tolist()
-    for i, (part, shape) in enumerate(zip(parts, shapes, strict=True)):
-        element.add_geom(
-            name=geom_name(part, shape),
-            type=mujoco.mjtGeom.mjGEOM_BOX,
-            pos=boxes.centres[i],
-            quat=wxyz(boxes.axes[i]),
-            size=boxes.halves[i],
-            rgba=colors[part],
-            group=1 if shape == STUD_SHAPE else 0,
-        )
-
-
 def wxyz(rotation: Array) -> Array:
     """(4,) unit quaternion in MuJoCo's order of a (3, 3) rotation."""
     quaternion = np.zeros(4)
     mujoco.mju_mat2Quat(quaternion, rotation.ravel())
     return quaternion / np.linalg.norm(quaternion)
+
+
+def quaternions(axes: Array) -> Array:
+    """(N, 4) unit quaternions in MuJoCo's order of (N, 3, 3) rotations."""
+    return Rotation.from_matrix(axes).as_quat(canonical=True, scalar_first=True)
 
 
 def rotations(quaternions: Array) -> Array:

@@ -2,8 +2,9 @@
 """The MuJoCo engine: one composite free body per component.
 
 A connected component is rigid by definition, so it is one body that carries the boxes of all its
-bricks: no welds, no drift, exact momenta. A change of the topology compiles a new model and carries
-every other body's state over bit by bit.
+bricks: no welds, no drift, exact momenta. A change of the topology changes the model in place
+(`pool`) and touches no other body; where that has no room left, a larger model is compiled and
+every other body's state carried over bit by bit.
 """
 
 from __future__ import annotations
@@ -18,14 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
-from bricksim_core.engines.mujoco.bodies import (
-    Body,
-    add_body,
-    body_name,
-    geom_name,
-    make_body,
-    wxyz,
-)
+from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
 from bricksim_core.engines.mujoco.contact import (
     ContactParameters,
     join_contacts,
@@ -36,15 +30,21 @@ from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_
 from bricksim_core.engines.mujoco.index import SceneIndex, make_index
 from bricksim_core.engines.mujoco.pairs import (
     YIELD_TIME,
+    Geom,
     GeomPair,
     Yielding,
-    seat_geoms,
     set_margins,
     set_pairs,
 )
+from bricksim_core.engines.mujoco.pool import Pool
 from bricksim_core.engines.mujoco.probe import Penetration, penetrations
-from bricksim_core.engines.mujoco.robots import Robot, RobotIndex, load_robot
-from bricksim_core.engines.mujoco.specification import SceneOptions, compile_spec, scene_spec
+from bricksim_core.engines.mujoco.robots import Robot, RobotIndex, index_robot, load_robot
+from bricksim_core.engines.mujoco.specification import (
+    Capacity,
+    SceneOptions,
+    compile_spec,
+    scene_spec,
+)
 from bricksim_core.engines.mujoco.stepping import (
     Resting,
     StepLength,
@@ -71,8 +71,6 @@ mujoco.set_mju_user_warning(logging.getLogger(__name__).warning)
 
 _MAX_SPEED = 1e3
 """Speed [m/s, rad/s x 1 m] above which a state counts as unstable; a dropped brick does 10."""
-_NUDGE = 1e-30
-"""Force [N] that wakes a sleeping body and does nothing else."""
 _NEARLY_ASLEEP = -2
 """MuJoCo's count (`tree_asleep`) of a body that falls asleep after one more quiet step."""
 
@@ -85,13 +83,12 @@ class _Snapshot:
     seated: frozenset[tuple[int, int]]
     yielding: dict[GeomPair, Yielding]
     pair_rows: dict[GeomPair, int]
-    model: mujoco.MjModel
+    pool: Pool
     data: mujoco.MjData
     index: SceneIndex
     poses: Array
     twists: Array
     wrenches: dict[int, Array]
-    wake: frozenset[int]
     resting: Resting
 
 
@@ -128,12 +125,10 @@ class MujocoEngine:
         self._yielding: dict[GeomPair, Yielding] = {}
         self._pair_rows: dict[GeomPair, int] = {}
         self._wrenches: dict[int, Array] = {}
-        self._wake: set[int] = set()
-        self._spec: mujoco.MjSpec | None = scene_spec(self._options, (), ())
-        self._model = compile_spec(self._spec)
+        capacity = Capacity().with_room()
+        self._use(Pool(compile_spec(scene_spec(self._options, (), capacity)), capacity))
         self._data = mujoco.MjData(self._model)
-        self._length = StepLength(self._model)
-        self._index = make_index(self._model, {}, {})
+        self._index = make_index(self._pool, {}, {})
         self._poses, self._twists = read_state(self._data, self._index)
         self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms))
 
@@ -196,29 +191,22 @@ class MujocoEngine:
         gone = set(removed)
         self._check_update(removed, gone, added)
         new = {spec.component: make_body(spec) for spec in added}
-        bodies = {c: b for c, b in self._bodies.items() if c not in gone} | new
+        parts = {p for body in new.values() for p in body.spec.layout.part_ids.tolist()}
+        parts |= {p for p, c in self._index.component_of.items() if c not in gone}
         pairs = self._seated if seated is None else frozenset(seated)
-        parts = {p for b in bodies.values() for p in b.spec.layout.part_ids.tolist()}
         pairs = frozenset(pair for pair in pairs if pair[0] in parts and pair[1] in parts)
-        yielding = self._yields(bodies, new)
-        known = self._pair_rows.keys()
-        if (
-            gone == new.keys()
-            and all(map(self._only_moves, added))
-            and known >= yielding.keys() | set(seat_geoms(pairs))
-        ):
-            self._release(pairs)
-            self._yielding = yielding
-            self._move(new)
+        before = (self._bodies, self._seated, self._yielding)
+        yielding = self._yields(parts, new)
+        self._bodies = {c: b for c, b in self._bodies.items() if c not in gone} | new
+        self._seated, self._yielding = pairs, yielding
+        needed = self._needs()
+        if self._pool.capacity.holds(needed):
+            self._edit([before[0][c] for c in sorted(gone)], new, self._seated ^ before[1])
             return
-        before = (self._bodies, self._seated, self._yielding, self._pair_rows)
-        self._bodies, self._seated, self._yielding = bodies, pairs, yielding
         try:
-            self._edit_spec(gone, new)
-            self._recompile(new)
+            self._rebuild(needed.with_room(), new)
         except Exception:
-            self._bodies, self._seated, self._yielding, self._pair_rows = before
-            self._spec = None
+            self._bodies, self._seated, self._yielding = before
             raise
 
     def _check_update(
@@ -240,38 +228,14 @@ class MujocoEngine:
                     f"twist of component {spec.component} is {spec.twist}, expected finite numbers"
                 )
 
-    def _only_moves(self, spec: BodySpec) -> bool:
-        """Whether a new body is the old one at another place, so that no model is compiled."""
-        old = self._bodies[spec.component].spec
-        return spec.layout is old.layout and not spec.fixed and not old.fixed
-
-    def _move(self, new: Mapping[int, Body]) -> None:
-        self._bodies |= new
-        for component, body in new.items():
-            self._place(component, body)
-            self._data.qacc_warmstart[self._index.dof[self._index.free_row[component]]] = 0.0
-            neighbours = self._resting.touching(body.spec.layout.part_ids)
-            self._wake |= {component} | {self._index.component_of[p] for p in neighbours}
-        self._poses, self._twists = read_state(self._data, self._index)
-
-    def _release(self, seated: frozenset[tuple[int, int]]) -> None:
-        """Changes seated pairs among those that the model knows."""
-        for pair in self._seated - seated:
-            self._wake |= {self._index.component_of[part] for part in pair}
-        self._seated = seated
-
-    def _yields(
-        self, bodies: Mapping[int, Body], new: Mapping[int, Body]
-    ) -> dict[GeomPair, Yielding]:
+    def _yields(self, parts: set[int], new: Mapping[int, Body]) -> dict[GeomPair, Yielding]:
         """Contacts of robots that yield: those that do still, those with bodies put into links."""
         if not self._robots:
             return {}
-        parts = {p for b in bodies.values() for p in b.spec.layout.part_ids.tolist()}
-        names = {geom_name(p, shape) for p in parts for shape in (BODY_SHAPE, STUD_SHAPE)}
         yielding = {
             pair: value
             for pair, value in self._yielding.items()
-            if pair[1] in names and self.time - value.since < YIELD_TIME
+            if pair[1][0] in parts and self.time - value.since < YIELD_TIME
         }
         for body in new.values():
             boxes = body.boxes.moved(body.spec.world_T_component)
@@ -281,7 +245,7 @@ class MujocoEngine:
                 depth = found.depth - self._depth_now(found.geom, part, shape)
                 if depth > self._contact.overlap_tolerance:
                     friction = max(self._contact.friction, self._model.geom_friction[found.geom, 0])
-                    pair = (self._model.geom(found.geom).name, geom_name(part, shape))
+                    pair = (self._model.geom(found.geom).name, (part, shape))
                     yielding[pair] = Yielding(depth, self.time, float(friction))
         return yielding
 
@@ -296,49 +260,93 @@ class MujocoEngine:
         found = list(penetrations(self._model, self._data, np.array([geom]), own, 0.0))
         return found[0].depth if found else 0.0
 
-    def _edit_spec(self, gone: set[int], new: Mapping[int, Body]) -> None:
-        spec = self._spec
-        if spec is None:
-            self._full_spec()
-            return
-        for component in gone:
-            spec.delete(spec.body(body_name(component)))
-        for body in new.values():
-            add_body(spec.worldbody, body)
-        self._set_pairs(spec)
-
-    def _full_spec(self) -> None:
-        self._spec = scene_spec(self._options, self._robots.values(), self._bodies.values())
-        self._set_pairs(self._spec)
-
-    def _set_pairs(self, spec: mujoco.MjSpec) -> None:
-        self._pair_rows = set_pairs(
-            spec, self._seated, self._yielding, self._contact, self.timestep
+    def _needs(self) -> Capacity:
+        """Room that the present scene takes."""
+        bodies = self._bodies.values()
+        return Capacity(
+            sum(not body.spec.fixed for body in bodies),
+            sum(len(body.boxes.part_ids) for body in bodies),
+            len(self._seated) + len(self._yielding),
         )
 
-    def _recompile(self, new: Mapping[int, Body]) -> None:
-        """Compiles the specification and carries the state over."""
-        assert self._spec is not None
-        model = compile_spec(self._spec)
-        index = make_index(model, self._bodies, self._robots)
-        old_data, old_index = self._data, self._index
-        self._model, self._data, self._index = model, mujoco.MjData(model), index
-        self._length = StepLength(model)
-        self._data.time = old_data.time
+    def _held(self) -> list[Body]:
+        fixed = [body for body in self._bodies.values() if body.spec.fixed]
+        return sorted(fixed, key=lambda body: body.spec.component)
+
+    def _edit(
+        self, gone: Sequence[Body], new: Mapping[int, Body], seats: Collection[tuple[int, int]]
+    ) -> None:
+        """Changes the model in place; `seats` are pairs that began or ended."""
+        if self._shared:
+            self._use(self._pool.copy())
+        pool, data, old = self._pool, self._data, self._index
+        fixed = [b for b in (*gone, *new.values()) if b.spec.fixed]
+        free = [b for b in new.values() if not b.spec.fixed]
+        leaving = [b.spec.component for b in gone if not b.spec.fixed]
+        pool.assign(data, leaving, free, self._held() if fixed else None)
+        self._index = make_index(pool, self._bodies, old.robots)
+        self._set_pairs()
+        self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
+        changed = np.concatenate(
+            [np.zeros(0, dtype=np.int64)] + [b.spec.layout.part_ids for b in (*gone, *new.values())]
+        )
+        alive = self._index.component_of
+        disturbed = {alive[part] for pair in seats for part in pair if part in alive}
+        if fixed:
+            disturbed |= self._resting_at(fixed)
+        self._resting = self._resting.without(old, self._index, changed)
+        pool.wake(data, disturbed)
+        for body in free:
+            self._place(body)
+        self._poses, self._twists = read_state(data, self._index)
+
+    def _resting_at(self, fixed: Sequence[Body]) -> set[int]:
+        """Components that sleep on or at bodies that the world holds or held."""
+        index = self._index
+        parts = np.concatenate([body.spec.layout.part_ids for body in fixed])
+        touching = self._resting.touching(parts)
+        return {index.component_of[p] for p in touching if p in index.component_of}
+
+    def _use(self, pool: Pool) -> None:
+        """Goes on with another model."""
+        self._pool, self._model, self._shared = pool, pool.model, False
+        self._length = StepLength(pool.model)
+
+    def _set_pairs(self) -> None:
+        pool = self._pool
+        self._pair_rows = set_pairs(
+            pool.model, self._seated, self._yielding, self._contact, self._geom, pool.unused_geom
+        )
+
+    def _geom(self, geom: Geom) -> int:
+        return self._model.geom(geom).id if isinstance(geom, str) else self._pool.geom(*geom)
+
+    def _rebuild(self, capacity: Capacity, new: Mapping[int, Body]) -> None:
+        """Compiles a model with room for more and carries the state over."""
+        model = compile_spec(scene_spec(self._options, self._robots.values(), capacity))
+        data, old_data, old_index = mujoco.MjData(model), self._data, self._index
+        pool = Pool(model, capacity)
+        pool.assign(data, (), [b for b in self._bodies.values() if not b.spec.fixed], self._held())
+        data.xfrc_applied[:] = 0.0
+        data.time = old_data.time
+        self._use(pool)
+        robots = {name: index_robot(model, robot) for name, robot in self._robots.items()}
+        self._data, self._index = data, make_index(pool, self._bodies, robots)
+        self._set_pairs()
+        self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
         self._carry_over(old_data, old_index, new)
-        self._wrenches = {p: w for p, w in self._wrenches.items() if p in index.component_of}
-        self._wake &= self._bodies.keys()
-        self._poses, self._twists = read_state(self._data, index)
-        self._resting = Resting(np.zeros(len(index.free), dtype=np.bool_), no_contacts(index.geoms))
+        self._poses, self._twists = read_state(data, self._index)
+        asleep = np.zeros(len(self._index.free), dtype=np.bool_)
+        self._resting = Resting(asleep, no_contacts(self._index.geoms))
 
     def _carry_over(
         self, old_data: mujoco.MjData, old_index: SceneIndex, new: Mapping[int, Body]
     ) -> None:
         """State of the bodies that stay, bit by bit, and of the new ones as given."""
         index, data = self._index, self._data
-        for component, body in new.items():
+        for body in new.values():
             if not body.spec.fixed:
-                self._place(component, body)
+                self._place(body)
         kept = [c for c in index.free_row if c not in new]
         now = np.array([index.free_row[c] for c in kept], dtype=np.intp)
         old = np.array([old_index.free_row[c] for c in kept], dtype=np.intp)
@@ -354,15 +362,16 @@ class MujocoEngine:
             data.qvel[here.dof] = old_data.qvel[place.dof]
             data.qacc_warmstart[here.dof] = old_data.qacc_warmstart[place.dof]
 
-    def _place(self, component: int, body: Body) -> None:
+    def _place(self, body: Body) -> None:
         """Writes the state of a free body as its specification gives it."""
         index, data, spec = self._index, self._data, body.spec
-        row = index.free_row[component]
+        row = index.free_row[spec.component]
         pose = spec.world_T_component @ body.component_T_body
         data.qpos[index.qpos[row, :3]] = pose[:3, 3]
         data.qpos[index.qpos[row, 3:]] = wxyz(pose[:3, :3])
         data.qvel[index.dof[row, :3]] = spec.twist[:3]
         data.qvel[index.dof[row, 3:]] = spec.twist[3:] @ pose[:3, :3]
+        data.qacc_warmstart[index.dof[row]] = 0.0
 
     # -- stepping ---------------------------------------------------------------------------
 
@@ -394,7 +403,7 @@ class MujocoEngine:
         finally:
             self._length.set(1)
             data.xfrc_applied[:] = 0.0
-            self._wrenches, self._wake = {}, set()
+            self._wrenches = {}
         data.time = saved[3] + self.timestep
         previous_poses, previous_twists = self._poses, self._twists
         self._poses, self._twists = read_state(data, index)
@@ -451,8 +460,6 @@ class MujocoEngine:
             row[:3] += wrench[:3]
             row[3:] += wrench[3:] + np.cross(arm, wrench[:3])
             greatest = max(greatest, float(np.linalg.norm(row[:3])) / body.mass.mass)
-        for component in self._wake & index.free_row.keys():
-            applied[index.body[index.free_row[component]], 2] += _NUDGE
         return greatest
 
     def _load_drives(self, dt: float) -> list[tuple[RobotIndex, StepDrives]]:
@@ -470,6 +477,7 @@ class MujocoEngine:
 
     def snapshot(self) -> object:
         """The complete state; see `Engine.snapshot`."""
+        self._shared = True  # the model is copied when it changes next
         return _Snapshot(
             bodies=dict(self._bodies),
             robots=dict(self._robots),
@@ -477,13 +485,12 @@ class MujocoEngine:
             seated=self._seated,
             yielding=dict(self._yielding),
             pair_rows=self._pair_rows,
-            model=self._model,
+            pool=self._pool,
             data=copy.copy(self._data),
             index=self._index,
             poses=self._poses,
             twists=self._twists,
             wrenches=dict(self._wrenches),
-            wake=frozenset(self._wake),
             resting=self._resting,
         )
 
@@ -496,15 +503,13 @@ class MujocoEngine:
         self._drives = {name: state.copy() for name, state in snapshot.drives.items()}
         self._seated, self._yielding = snapshot.seated, dict(snapshot.yielding)
         self._pair_rows = snapshot.pair_rows
-        self._model = snapshot.model
+        self._use(snapshot.pool)
+        self._shared = True
         self._data = copy.copy(snapshot.data)
-        self._length = StepLength(self._model)
         self._index = snapshot.index
         self._poses, self._twists = snapshot.poses, snapshot.twists
         self._wrenches = dict(snapshot.wrenches)
-        self._wake = set(snapshot.wake)
         self._resting = snapshot.resting
-        self._spec = None
 
     # -- queries ----------------------------------------------------------------------------
 
@@ -560,11 +565,9 @@ class MujocoEngine:
         loaded = load_robot(robot)
         self._robots[robot.name] = loaded
         try:
-            self._full_spec()
-            self._recompile({})
+            self._rebuild(self._pool.capacity, {})
         except Exception:
             del self._robots[robot.name]
-            self._spec = None
             raise
         self._drives[robot.name] = resting_drives(len(loaded.joints))
         start = dict.fromkeys(loaded.joints, 0.0) | dict(robot.joint_positions)

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a compiled model keeps what."""
+"""Where a model keeps what."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.engines.boxes import Boxes, concatenate
+from bricksim_core.engines.boxes import Boxes
 from bricksim_core.engines.mujoco.bodies import Body
 from bricksim_core.engines.mujoco.contact import GeomTable
-from bricksim_core.engines.mujoco.robots import Robot, RobotIndex, index_robot
+from bricksim_core.engines.mujoco.pool import NO_COMPONENT, Pool
+from bricksim_core.engines.mujoco.robots import RobotIndex
 from bricksim_core.engines.mujoco.specification import GROUND
-from bricksim_core.engines.protocol import NO_PART
+from bricksim_core.engines.protocol import BODY_SHAPE, NO_PART
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class SceneIndex:
-    """Addresses in a compiled model; K components sorted by id, F of them free.
+    """Addresses in a model; K components sorted by id, F of them free.
 
     Attributes:
         ids: (K,) component ids.
@@ -79,60 +79,62 @@ class SceneIndex:
 
 
 def make_index(
-    model: mujoco.MjModel, components: Mapping[int, Body], robots: Mapping[str, Robot]
+    pool: Pool, components: Mapping[int, Body], robots: Mapping[str, RobotIndex]
 ) -> SceneIndex:
-    """Finds components and robots in a compiled model."""
-    ids = sorted(components)
-    bodies = [components[c] for c in ids]
-    elements = np.array([model.body(b.name).id for b in bodies], dtype=np.intp)
-    free = np.array([i for i, b in enumerate(bodies) if not b.spec.fixed], dtype=np.intp)
-    joint = model.body_jntadr[elements[free]]
+    """Finds components in a model.
+
+    Args:
+        pool: The model and what it stands for.
+        components: All of them by id.
+        robots: Where the robots are.
+    """
+    ids = np.array(sorted(components), dtype=np.int64)
+    taken = np.flatnonzero(pool.component != NO_COMPONENT)
+    slots = taken[np.argsort(pool.component[taken])]
+    free = np.searchsorted(ids, pool.component[slots])
     fixed_pose = np.tile(np.eye(4), (len(ids), 1, 1))
-    for i, body in enumerate(bodies):
-        if body.spec.fixed:
-            fixed_pose[i] = body.spec.world_T_component
-    layouts = [b.spec.layout for b in bodies]
-    part_ids = np.concatenate([np.zeros(0, dtype=np.int64), *(la.part_ids for la in layouts)])
-    row = np.repeat(np.arange(len(ids)), [len(la.part_ids) for la in layouts])
+    fixed = np.ones(len(ids), dtype=np.bool_)
+    fixed[free] = False
+    for i in np.flatnonzero(fixed).tolist():
+        fixed_pose[i] = components[int(ids[i])].spec.world_T_component
     which = np.full(len(ids), -1)
     which[free] = np.arange(len(free))
-    order = np.argsort(part_ids)
-    places = {name: index_robot(model, robot) for name, robot in robots.items()}
+    used = pool.used
+    box_row = np.searchsorted(ids, pool.box_component[used])
+    boxes = pool.boxes(used)
+    bodies = np.flatnonzero(boxes.shapes == BODY_SHAPE)
+    bodies = bodies[np.argsort(boxes.part_ids[bodies])]
+    part_ids, row = boxes.part_ids[bodies], box_row[bodies]
+    at = pool.slots
     return SceneIndex(
-        ids=np.array(ids, dtype=np.int64),
+        ids=ids,
         free=free,
-        body=elements[free],
-        qpos=model.jnt_qposadr[joint][:, None].astype(np.intp) + np.arange(7),
-        dof=model.jnt_dofadr[joint][:, None].astype(np.intp) + np.arange(6),
-        tree=model.body_treeid[elements[free]].astype(np.intp),
-        body_T_component=np.array([bodies[i].body_T_component for i in free]).reshape(-1, 4, 4),
-        moments=np.array([bodies[i].moments for i in free]).reshape(-1, 3),
+        body=at.body[slots],
+        qpos=at.qpos[slots],
+        dof=at.dof[slots],
+        tree=at.tree[slots],
+        body_T_component=pool.body_T_component[slots],
+        moments=pool.moments[slots],
         fixed_pose=fixed_pose,
-        row_of={c: i for i, c in enumerate(ids)},
-        free_row={ids[i]: k for k, i in enumerate(free.tolist())},
-        component_of=dict(zip(part_ids.tolist(), np.array(ids)[row].tolist(), strict=True)),
-        part_ids=part_ids[order],
-        part_free=which[row][order],
-        geoms=_geom_table(model, elements, bodies, places),
-        boxes=concatenate([b.boxes for b in bodies]),
-        box_row=np.repeat(np.arange(len(ids)), [len(b.boxes.part_ids) for b in bodies]),
-        robots=places,
+        row_of={c: i for i, c in enumerate(ids.tolist())},
+        free_row={c: k for k, c in enumerate(ids[free].tolist())},
+        component_of=dict(zip(part_ids.tolist(), ids[row].tolist(), strict=True)),
+        part_ids=part_ids,
+        part_free=which[row],
+        geoms=_geom_table(pool, robots),
+        boxes=boxes,
+        box_row=box_row,
+        robots=dict(robots),
     )
 
 
-def _geom_table(
-    model: mujoco.MjModel,
-    elements: NDArray[np.intp],
-    bodies: Sequence[Body],
-    robots: Mapping[str, RobotIndex],
-) -> GeomTable:
+def _geom_table(pool: Pool, robots: Mapping[str, RobotIndex]) -> GeomTable:
+    model, first = pool.model, pool.first_geom
     part = np.full(model.ngeom, NO_PART, dtype=np.int64)
     shape = np.zeros(model.ngeom, dtype=np.int64)
+    part[first : first + len(pool.box_part)] = pool.box_part
+    shape[first : first + len(pool.box_part)] = pool.box_shape
     other = np.zeros(model.ngeom, dtype=np.int64)
-    for first, body in zip(model.body_geomadr[elements].tolist(), bodies, strict=True):
-        last = first + len(body.boxes.part_ids)
-        part[first:last] = body.boxes.part_ids
-        shape[first:last] = body.boxes.shapes
     names = [GROUND]
     for name, robot in robots.items():
         for link, body in robot.bodies.items():

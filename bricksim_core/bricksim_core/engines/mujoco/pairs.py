@@ -10,12 +10,11 @@ deform there. The contact takes the depth at the snap for its zero and forgets i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import mujoco
 
-from bricksim_core.engines.mujoco.bodies import geom_name
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
 
@@ -23,9 +22,12 @@ YIELD_TIME = 0.2
 """Time [s] in which a yielding contact becomes a usual one; an arm lets go in a tenth of that."""
 _NEVER = 1.0
 """Depth [m] at which a seated pair would touch."""
+_LAST = 2**31 - 1
+"""Signature of unused pairs: MuJoCo wants them sorted by it."""
 
-GeomPair = tuple[str, str]
-"""Names of two geoms."""
+Geom = str | tuple[int, int]
+"""A geom: a robot's by its name, a brick's by part and contact shape id."""
+GeomPair = tuple[Geom, Geom]
 
 
 @dataclass(frozen=True)
@@ -49,40 +51,49 @@ class Yielding:
 
 def seat_geoms(seated: Collection[tuple[int, int]]) -> list[GeomPair]:
     """Geoms of seated pairs (lower, upper part), sorted by part ids."""
-    return [
-        (geom_name(below, STUD_SHAPE), geom_name(above, BODY_SHAPE))
-        for below, above in sorted(seated)
-    ]
+    return [((below, STUD_SHAPE), (above, BODY_SHAPE)) for below, above in sorted(seated)]
 
 
 def set_pairs(
-    spec: mujoco.MjSpec,
+    model: mujoco.MjModel,
     seated: Collection[tuple[int, int]],
     yielding: Mapping[GeomPair, Yielding],
     contact: ContactParameters,
-    timestep: float,
+    find: Callable[[Geom], int],
+    unused: int,
 ) -> dict[GeomPair, int]:
-    """Replaces the pairs of a specification.
+    """Writes all pairs into a model, which has room for them.
+
+    Args:
+        model: Compiled with pairs to spare.
+        seated: Seated pairs (lower, upper part).
+        yielding: Yielding pairs.
+        contact: Contact parameters.
+        find: Finds a geom in the model.
+        unused: A static geom that touches nothing.
 
     Returns:
-        The row of each pair in the compiled model.
+        The row of each pair.
     """
-    for pair in list(spec.pairs):
-        spec.delete(pair)
     frictions = dict.fromkeys(seat_geoms(seated), contact.friction)
     frictions |= {names: pair.friction for names, pair in yielding.items()}
-    for (first, second), friction in frictions.items():
-        spec.add_pair(
-            geomname1=first,
-            geomname2=second,
-            condim=3,
-            friction=[friction, friction, 0.0, 0.0, 0.0],
-            solref=contact.solref(timestep),
-            solimp=contact.solimp,
-            margin=0.0,
-            gap=0.0,
-        )
-    return {names: row for row, names in enumerate(frictions)}
+    rows = []
+    for names, friction in frictions.items():
+        first, second = find(names[0]), find(names[1])
+        bodies = model.geom_bodyid[[first, second]].tolist()
+        if bodies[0] > bodies[1]:
+            first, second, bodies = second, first, bodies[::-1]
+        rows.append(((bodies[0] << 16) + bodies[1], first, second, friction, names))
+    rows.sort(key=lambda row: row[:3])
+    rest = slice(len(rows), None)
+    model.pair_signature[rest] = _LAST
+    model.pair_geom1[rest] = model.pair_geom2[rest] = unused
+    model.pair_margin[rest] = -_NEVER
+    for i, (signature, first, second, friction, _) in enumerate(rows):
+        model.pair_signature[i] = signature
+        model.pair_geom1[i], model.pair_geom2[i] = first, second
+        model.pair_friction[i] = (friction, friction, 0.0, 0.0, 0.0)
+    return {names: i for i, (*_, names) in enumerate(rows)}
 
 
 def set_margins(
@@ -92,10 +103,10 @@ def set_margins(
     yielding: Mapping[GeomPair, Yielding],
     time: float,
 ) -> None:
-    """Writes at which depths the pairs of a compiled model begin to touch."""
+    """Writes at which depths the pairs of a model begin to touch."""
     if not rows:
         return
-    model.pair_margin[:] = 0.0
+    model.pair_margin[: len(rows)] = 0.0
     for names in seat_geoms(seated):
         model.pair_margin[rows[names]] = -_NEVER
     for names, pair in yielding.items():

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import mujoco
+import numpy as np
 
-from bricksim_core.engines.mujoco.bodies import Body, add_body
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.mujoco.probe import add_probe
 from bricksim_core.engines.mujoco.robots import Robot, attach_robot
@@ -17,6 +17,8 @@ from bricksim_core.spatial import Array
 
 GROUND = "ground"
 """Name of the ground plane, among contacts' names and geoms."""
+HELD = "held"
+"""Name of the static body that carries all that the world holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +38,42 @@ class SceneOptions:
     contact: ContactParameters
 
 
-def scene_spec(
-    options: SceneOptions, robots: Iterable[Robot], bodies: Iterable[Body]
-) -> mujoco.MjSpec:
-    """Specification of a scene.
+@dataclass(frozen=True)
+class Capacity:
+    """How much a model has room for.
+
+    Attributes:
+        bodies: Free components.
+        boxes: Boxes of bricks, two for a brick with studs.
+        pairs: Pairs of boxes that touch from some depth on.
+    """
+
+    bodies: int = 0
+    boxes: int = 0
+    pairs: int = 0
+
+    def holds(self, other: Capacity) -> bool:
+        """Whether something of another size fits."""
+        return (
+            other.bodies <= self.bodies and other.boxes <= self.boxes and other.pairs <= self.pairs
+        )
+
+    def with_room(self) -> Capacity:
+        """With room to spare: growing by an eighth each time, all compiling together costs as much
+        as a few times the last."""
+        return Capacity(*(n + n // 8 + _LEAST_ROOM for n in (self.bodies, self.boxes, self.pairs)))
+
+
+_LEAST_ROOM = 32
+
+
+def slot_name(slot: int) -> str:
+    """Name of a free body."""
+    return f"slot_{slot}"
+
+
+def scene_spec(options: SceneOptions, robots: Iterable[Robot], capacity: Capacity) -> mujoco.MjSpec:
+    """Specification of a scene: robots and what bricks are made of at run time, see `pool`.
 
     Raises:
         EngineError: A robot's description cannot be read.
@@ -78,8 +112,24 @@ def scene_spec(
         attach_robot(spec, robot, contact, options.timestep)
     if robots:
         add_probe(spec)
-    for body in bodies:
-        add_body(spec.worldbody, body)
+    held = spec.worldbody.add_body(name=HELD)
+    for i in range(capacity.boxes + 1):  # the first one stays unused
+        held.add_geom(name=f"box_{i}", type=mujoco.mjtGeom.mjGEOM_BOX, size=[1e-3, 1e-3, 1e-3])
+    for i in range(capacity.bodies):
+        body = spec.worldbody.add_body(name=slot_name(i))
+        body.add_freejoint()
+        body.explicitinertial = True
+        body.mass, body.inertia = 1.0, np.ones(3)
+        body.ipos, body.iquat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+        body.gravcomp = 1.0
+    for _ in range(capacity.pairs):
+        spec.add_pair(
+            geomname1="box_0",
+            geomname2="box_0",
+            condim=3,
+            solref=contact.solref(options.timestep),
+            solimp=contact.solimp,
+        )
     return spec
 
 

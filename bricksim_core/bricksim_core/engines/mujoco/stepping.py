@@ -155,6 +155,23 @@ class Resting:
         new = take_contacts(contacts, _all_still(index, contacts, asleep))
         return Resting(asleep, join_contacts([kept, new])), join_contacts([contacts, kept])
 
+    def without(self, before: SceneIndex, now: SceneIndex, part_ids: NDArray[np.int64]) -> Resting:
+        """What rests of it when the bodies of some parts have changed.
+
+        Args:
+            before: Index of the scene before the change.
+            now: Index of the scene after it.
+            part_ids: The parts.
+        """
+        old, new = before.ids[before.free], now.ids[now.free]
+        changed = np.isin(now.part_ids, part_ids)
+        asleep = np.zeros(len(new), dtype=np.bool_)
+        _, there, here = np.intersect1d(old, new, assume_unique=True, return_indices=True)
+        asleep[here] = self.asleep[there]
+        asleep[now.part_free[changed & (now.part_free >= 0)]] = False
+        lost = np.isin(self.contacts.part_a, part_ids) | np.isin(self.contacts.part_b, part_ids)
+        return Resting(asleep, take_contacts(self.contacts, ~lost))
+
     def touching(self, part_ids: NDArray[np.int64]) -> set[int]:
         """Parts that sleep in touch with some, these included."""
         a, b = self.contacts.part_a, self.contacts.part_b

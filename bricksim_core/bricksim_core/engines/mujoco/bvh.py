@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounding volume hierarchies of a body's boxes, in MuJoCo's terms.
+
+MuJoCo walks a binary tree of axis-aligned boxes in the body's frame and asks nothing else of it, so
+the tree is a balanced one over the boxes along a space-filling curve (Morton order): its form hangs
+on the number of boxes alone, and bounds are worked out for whole levels at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.spatial import Array
+
+_BITS = 10
+"""Cells of the space-filling curve along each axis, as a power of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A tree over N boxes; 2 N - 1 nodes, the root first.
+
+    Attributes:
+        child: (2 N - 1, 2) nodes below each node, -1 for leaves.
+        leaf: (2 N - 1,) box of each leaf, -1 for inner nodes.
+        bounds: (2 N - 1, 6) centre and half extents [m].
+    """
+
+    child: NDArray[np.intp]
+    leaf: NDArray[np.intp]
+    bounds: Array
+
+
+def box_tree(centres: Array, reach: Array) -> Tree:
+    """The tree over some boxes.
+
+    Args:
+        centres: (N, 3) in the body's frame [m], N > 0.
+        reach: (N, 3) half extents along the body's axes [m].
+    """
+    form = _form(len(centres))
+    order = _along_curve(centres)
+    leaf = np.where(form.place < 0, -1, order[form.place])
+    low, high = np.empty((len(leaf), 3)), np.empty((len(leaf), 3))
+    leaves = form.place >= 0
+    low[leaves], high[leaves] = (centres - reach)[leaf[leaves]], (centres + reach)[leaf[leaves]]
+    for nodes in form.levels:
+        first, second = form.child[nodes].T
+        low[nodes] = np.minimum(low[first], low[second])
+        high[nodes] = np.maximum(high[first], high[second])
+    return Tree(form.child, leaf, np.concatenate([0.5 * (low + high), 0.5 * (high - low)], axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A balanced tree: children, place of each leaf (-1: inner), inner nodes from the bottom up."""
+
+    child: NDArray[np.intp]
+    place: NDArray[np.intp]
+    levels: tuple[NDArray[np.intp], ...]
+
+
+@lru_cache(maxsize=256)
+def _form(count: int) -> _Form:
+    child = np.full((2 * count - 1, 2), -1, dtype=np.intp)
+    place = np.full(2 * count - 1, -1, dtype=np.intp)
+    levels, level, used = [], [(0, 0, count)], 1
+    while level:
+        inner, below = [], []
+        for node, first, last in level:
+            if last - first == 1:
+                place[node] = first
+                continue
+            middle = (first + last) // 2
+            child[node] = used, used + 1
+            below += [(used, first, middle), (used + 1, middle, last)]
+            inner.append(node)
+            used += 2
+        if inner:
+            levels.append(np.array(inner, dtype=np.intp))
+        level = below
+    return _Form(child, place, tuple(reversed(levels)))
+
+
+def _along_curve(centres: Array) -> NDArray[np.intp]:
+    """(N,) order of points along a Morton curve."""
+    if len(centres) < 3:
+        return np.arange(len(centres))
+    low = centres.min(axis=0)
+    size = max(float((centres.max(axis=0) - low).max()), 1e-12)
+    cells = ((centres - low) * ((2**_BITS - 1) / size)).astype(np.int64)
+    code = np.zeros(len(centres), dtype=np.int64)
+    for bit in range(_BITS):
+        for axis in range(3):
+            code |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
+    return np.argsort(code, kind="stable")

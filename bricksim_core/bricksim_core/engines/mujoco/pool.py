@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled model whose bodies and boxes are assigned to components while it runs.
+
+Compiling a model takes tens to hundreds of milliseconds among many bodies (MuJoCo's work for
+inverse weights grows with their square), a change of the topology has to fit into a frame. So the
+model is compiled with room to spare: free bodies that carry nothing (*slots*), one static body for
+all that the world holds, and a stock of boxes. Putting a component in means to write what the
+compiler would have written: mass, inertia, inverse weights, boxes, bounding volume hierarchy. What
+follows from what is MuJoCo's engine_setconst.c; the tests compare with models that are compiled.
+
+A slot that carries nothing has its gravity compensated and no boxes: it is at rest and sleeps.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.engines.boxes import Boxes, concatenate
+from bricksim_core.engines.mujoco.bodies import Body, quaternions
+from bricksim_core.engines.mujoco.bvh import box_tree
+from bricksim_core.engines.mujoco.specification import HELD, Capacity, slot_name
+from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE
+
+NO_COMPONENT = -1
+"""Stands for "nothing" where a component id is expected."""
+_NUDGE = 1e-30
+"""Force [N] that wakes a sleeping body, with all that sleeps in touch with it, and does no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Addresses of the free bodies in the model; S rows.
+
+    Attributes:
+        body: (S,) bodies.
+        qpos: (S, 7) their positions.
+        dof: (S, 6) their velocities.
+        tree: (S,) their kinematic trees.
+    """
+
+    body: NDArray[np.intp]
+    qpos: NDArray[np.intp]
+    dof: NDArray[np.intp]
+    tree: NDArray[np.intp]
+
+
+class Pool:
+    """Which component each slot and each box of a model stands for.
+
+    Args:
+        model: Compiled from `scene_spec`.
+        capacity: What it was compiled for.
+
+    Attributes:
+        model: The model.
+        capacity: How much fits in.
+        slots: Addresses of the slots.
+        unused_geom: A box that stays unused.
+        first_geom: First of the model's geoms that are boxes of the stock, B in all.
+        component: (S,) component in each slot, NO_COMPONENT for none.
+        moments: (S, 3) principal moments of inertia [kg m^2].
+        body_T_component: (S, 4, 4) component frame in each slot's body [m].
+        box_part: (B,) part of each box, NO_PART for spare ones.
+        box_shape: (B,) its contact shape id.
+        box_component: (B,) its component, NO_COMPONENT for spare ones.
+        centres: (B, 3) its centre in the component frame [m].
+        axes: (B, 3, 3) its axes there.
+        halves: (B, 3) its half extents [m].
+    """
+
+    def __init__(self, model: mujoco.MjModel, capacity: Capacity) -> None:
+        count, boxes = capacity.bodies, capacity.boxes
+        self.model = model
+        self.capacity = capacity
+        self._held = int(model.body(HELD).id)
+        self.unused_geom = int(model.body_geomadr[self._held])
+        self.first_geom = self.unused_geom + 1
+        first = int(model.body(slot_name(0)).id)
+        body = np.arange(first, first + count)
+        joint = model.body_jntadr[body]
+        self.slots = Slots(
+            body,
+            model.jnt_qposadr[joint][:, None].astype(np.intp) + np.arange(7),
+            model.jnt_dofadr[joint][:, None].astype(np.intp) + np.arange(6),
+            model.body_treeid[body].astype(np.intp),
+        )
+        self._first_node = int(model.body_bvhadr[self._held])
+        self._other_dofs = np.setdiff1d(np.arange(model.nv), self.slots.dof)
+        self.component = np.full(count, NO_COMPONENT, dtype=np.int64)
+        self.moments = np.ones((count, 3))
+        self.body_T_component = np.tile(np.eye(4), (count, 1, 1))
+        self.box_part = np.full(boxes, NO_PART, dtype=np.int64)
+        self.box_shape = np.zeros(boxes, dtype=np.int64)
+        self.box_component = np.full(boxes, NO_COMPONENT, dtype=np.int64)
+        self.centres, self.halves = np.zeros((boxes, 3)), np.zeros((boxes, 3))
+        self.axes = np.zeros((boxes, 3, 3))
+        # Rows of boxes of each slot; the last entry is the static body's.
+        self._start = np.zeros(count + 1, dtype=np.intp)
+        self._count = np.zeros(count + 1, dtype=np.intp)
+        self._spare(slice(0, boxes))
+        model.geom_bodyid[self.unused_geom] = 0
+        model.geom_rgba[self.unused_geom, 3] = 0.0
+        self._without_boxes(self._held)
+
+    def copy(self) -> Pool:
+        """The same on a model of its own."""
+        other = copy.copy(self)
+        other.model = copy.copy(self.model)
+        for name in (*_PER_SLOT, *_PER_BOX):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    # -- reading ------------------------------------------------------------------------------
+
+    @property
+    def used(self) -> NDArray[np.intp]:
+        """Rows of the boxes in use."""
+        return np.flatnonzero(self.box_component != NO_COMPONENT)
+
+    def boxes(self, rows: NDArray[np.intp]) -> Boxes:
+        """Some of the boxes, in their component frames."""
+        return Boxes(
+            self.box_part[rows],
+            self.box_shape[rows],
+            self.centres[rows],
+            self.axes[rows],
+            self.halves[rows],
+        )
+
+    def geom(self, part_id: int, shape: int) -> int:
+        """Geom of the model that is a brick's box."""
+        rows = np.flatnonzero((self.box_part == part_id) & (self.box_shape == shape))
+        return self.first_geom + int(rows[0])
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def assign(
+        self,
+        data: mujoco.MjData,
+        gone: Collection[int],
+        new: Sequence[Body],
+        held: Sequence[Body] | None,
+    ) -> None:
+        """Takes components out and puts components in; there has to be room.
+
+        Slots that lose a component come to rest; the states of new ones are up to the caller. What
+        is put in wakes in the next step, and what slept in touch with what is taken out.
+
+        Args:
+            data: State of the model.
+            gone: Ids of free components to take out.
+            new: Free components to put in.
+            held: All components that the world holds afterwards, None if they are as before.
+        """
+        old = {int(self.component[s]): s for s in self._slots_of(gone)}
+        for slot in old.values():
+            self._empty(data, slot)
+        if held is not None:
+            self._hold(data, held)
+        # A component that only changed keeps its slot: nothing else sees a difference.
+        kept = {b.spec.component: old[b.spec.component] for b in new if b.spec.component in old}
+        empty = (s for s in np.flatnonzero(self.component == NO_COMPONENT).tolist())
+        others = (s for s in empty if s not in kept.values())
+        for body in new:
+            slot = kept.get(body.spec.component)
+            self._fill(data, next(others) if slot is None else slot, body)
+        self._set_mean_inertia()
+
+    def wake(self, data: mujoco.MjData, components: Collection[int]) -> None:
+        """Wakes free components, with what sleeps in touch with them, in the next step."""
+        data.xfrc_applied[self.slots.body[self._slots_of(components)], 2] += _NUDGE
+
+    def _slots_of(self, components: Collection[int]) -> list[int]:
+        return np.flatnonzero(np.isin(self.component, list(components))).tolist()
+
+    def _empty(self, data: mujoco.MjData, slot: int) -> None:
+        element, dof = int(self.slots.body[slot]), self.slots.dof[slot]
+        self.wake(data, [int(self.component[slot])])
+        self.component[slot] = NO_COMPONENT
+        self._spare(self._rows(slot))
+        self._count[slot] = 0
+        self._without_boxes(element)
+        self.model.body_gravcomp[element] = 1.0
+        data.qvel[dof] = data.qacc_warmstart[dof] = 0.0
+
+    def _fill(self, data: mujoco.MjData, slot: int, body: Body) -> None:
+        """Writes a free component into an empty slot."""
+        model, element, dof = self.model, int(self.slots.body[slot]), self.slots.dof[slot]
+        mass, moments = body.mass.mass, body.moments
+        self.component[slot] = body.spec.component
+        self.moments[slot] = moments
+        self.body_T_component[slot] = body.body_T_component
+        model.body_gravcomp[element] = 0.0
+        model.body_mass[element] = model.body_subtreemass[element] = mass
+        model.body_inertia[element] = moments
+        weights = (1.0 / mass, float(np.mean(1.0 / moments)))
+        model.body_invweight0[element] = weights
+        model.dof_invweight0[dof] = np.repeat(weights, 3)
+        model.dof_M0[dof] = (mass, mass, mass, *moments)
+        placed = body.boxes.moved(body.body_T_component)
+        reach = np.linalg.norm(placed.centres, axis=1) + np.linalg.norm(placed.halves, axis=1)
+        model.dof_length[dof[3:]] = reach.max()
+        self._put(data, slot, element, [body], placed)
+        self.wake(data, [body.spec.component])
+
+    def _hold(self, data: mujoco.MjData, held: Sequence[Body]) -> None:
+        """Writes all components that the world holds into the static body."""
+        self._spare(self._rows(-1))
+        self._count[-1] = 0
+        self._without_boxes(self._held)
+        if not held:
+            return
+        placed = concatenate([b.boxes.moved(b.spec.world_T_component) for b in held])
+        self._put(data, -1, self._held, held, placed)
+        # MuJoCo works out where static geoms are only once, when it makes the data.
+        rows = self._geoms(self._rows(-1))
+        data.geom_xpos[rows] = placed.centres
+        data.geom_xmat[rows] = placed.axes.reshape(-1, 9)
+
+    def _put(
+        self, data: mujoco.MjData, slot: int, element: int, bodies: Sequence[Body], placed: Boxes
+    ) -> None:
+        """Gives boxes of the stock to a body of the model; `placed` is in that body's frame."""
+        rows = self._allocate(data, slot, len(placed.part_ids))
+        own = concatenate([b.boxes for b in bodies])
+        self.box_part[rows], self.box_shape[rows] = own.part_ids, own.shapes
+        self.box_component[rows] = np.repeat(
+            [b.spec.component for b in bodies], [len(b.boxes.part_ids) for b in bodies]
+        )
+        self.centres[rows], self.axes[rows], self.halves[rows] = own.centres, own.axes, own.halves
+
+        model, geoms = self.model, self._geoms(rows)
+        model.geom_bodyid[geoms] = element
+        model.geom_pos[geoms] = placed.centres
+        model.geom_quat[geoms] = quaternions(placed.axes)
+        model.geom_size[geoms] = model.geom_aabb[geoms, 3:] = placed.halves
+        model.geom_rbound[geoms] = np.linalg.norm(placed.halves, axis=1)
+        model.geom_rgba[geoms] = np.concatenate([b.rgba for b in bodies])
+        model.geom_group[geoms] = placed.shapes == STUD_SHAPE
+        straight = np.all(placed.axes == np.eye(3), axis=(1, 2))
+        same, none = mujoco.mjtSameFrame.mjSAMEFRAME_BODYROT, mujoco.mjtSameFrame.mjSAMEFRAME_NONE
+        model.geom_sameframe[geoms] = np.where(straight, int(same), int(none))
+        model.body_geomadr[element] = geoms.start
+        model.body_geomnum[element] = len(placed.part_ids)
+        model.body_contype[element] = model.body_conaffinity[element] = 1
+
+        tree = box_tree(placed.centres, placed.reach)
+        first = self._first_node + 2 * rows.start
+        nodes = slice(first, first + len(tree.leaf))
+        model.bvh_child[nodes] = tree.child
+        model.bvh_nodeid[nodes] = np.where(tree.leaf < 0, -1, tree.leaf + geoms.start)
+        model.bvh_aabb[nodes] = tree.bounds
+        model.body_bvhadr[element], model.body_bvhnum[element] = first, len(tree.leaf)
+
+    def _without_boxes(self, element: int) -> None:
+        model = self.model
+        model.body_geomadr[element] = model.body_bvhadr[element] = -1
+        model.body_geomnum[element] = model.body_bvhnum[element] = 0
+        model.body_contype[element] = model.body_conaffinity[element] = 0
+
+    def _set_mean_inertia(self) -> None:
+        """The scale of the solver's tolerance: that of a model without empty slots."""
+        dofs = self.slots.dof[self.component != NO_COMPONENT].ravel()
+        inertias = self.model.dof_M0[np.concatenate([dofs, self._other_dofs])]
+        self.model.stat.meaninertia = inertias.mean() if len(inertias) else 1.0
+
+    # -- boxes --------------------------------------------------------------------------------
+
+    def _rows(self, slot: int) -> slice:
+        return slice(self._start[slot], self._start[slot] + self._count[slot])
+
+    def _geoms(self, rows: slice) -> slice:
+        return slice(rows.start + self.first_geom, rows.stop + self.first_geom)
+
+    def _spare(self, rows: slice) -> None:
+        """Gives boxes back to the stock: the world's, unseen, and in no body's list."""
+        self.box_part[rows], self.box_component[rows] = NO_PART, NO_COMPONENT
+        self.model.geom_bodyid[self._geoms(rows)] = 0
+        self.model.geom_rgba[self._geoms(rows), 3] = 0.0
+
+    def _allocate(self, data: mujoco.MjData, slot: int, count: int) -> slice:
+        """Finds boxes in a row for a slot that has none."""
+        start = self._gap(count)
+        if start is None:
+            self._compact(data)
+            start = self._gap(count)
+            assert start is not None
+        self._start[slot], self._count[slot] = start, count
+        return self._rows(slot)
+
+    def _gap(self, count: int) -> int | None:
+        """First row from which so many boxes are spare."""
+        taken = np.flatnonzero(self._count)
+        taken = taken[np.argsort(self._start[taken])]
+        ends = np.concatenate([[0], (self._start + self._count)[taken]])
+        gaps = np.append(self._start[taken], self.capacity.boxes) - ends
+        fits = np.flatnonzero(gaps >= count)
+        return int(ends[fits[0]]) if len(fits) else None
+
+    def _compact(self, data: mujoco.MjData) -> None:
+        """Closes the gaps between the boxes in use."""
+        taken = np.flatnonzero(self._count)
+        taken = taken[np.argsort(self._start[taken])]
+        before = np.concatenate([np.arange(r.start, r.stop) for r in map(self._rows, taken)])
+        model, count, first = self.model, len(before), self._first_node
+        spare = np.setdiff1d(np.arange(self.capacity.boxes), before)
+        order = np.concatenate([before, spare])
+        for name in _PER_BOX:
+            setattr(self, name, getattr(self, name)[order])
+        geoms = self.first_geom + order
+        stock = slice(self.first_geom, self.first_geom + len(order))
+        for array in (
+            *(getattr(model, name) for name in _PER_GEOM),
+            data.geom_xpos,
+            data.geom_xmat,
+        ):
+            array[stock] = array[geoms]
+        child, leaf, bounds = model.bvh_child.copy(), model.bvh_nodeid.copy(), model.bvh_aabb.copy()
+        start = 0
+        for slot in taken.tolist():
+            moved = int(self._start[slot]) - start
+            element = self._held if slot == len(self._count) - 1 else int(self.slots.body[slot])
+            size = int(model.body_bvhnum[element])
+            old, new = first + 2 * int(self._start[slot]), first + 2 * start
+            model.bvh_child[new : new + size] = child[old : old + size]
+            model.bvh_aabb[new : new + size] = bounds[old : old + size]
+            nodes = leaf[old : old + size]
+            model.bvh_nodeid[new : new + size] = np.where(nodes < 0, -1, nodes - moved)
+            model.body_bvhadr[element] = new
+            model.body_geomadr[element] -= moved
+            self._start[slot] = start
+            start += int(self._count[slot])
+        assert start == count
+
+
+_PER_SLOT = ("component", "moments", "body_T_component", "_start", "_count")
+_PER_BOX = ("box_part", "box_shape", "box_component", "centres", "axes", "halves")
+_PER_GEOM = (
+    "geom_bodyid",
+    "geom_pos",
+    "geom_quat",
+    "geom_size",
+    "geom_aabb",
+    "geom_rbound",
+    "geom_rgba",
+    "geom_group",
+    "geom_sameframe",
+)
