@@ -23,17 +23,27 @@ def transform(position: ArrayLike, quaternion: ArrayLike = (0.0, 0.0, 0.0, 1.0))
 
     Returns:
         (..., 4, 4) ``parent_T_child``.
-    """
-    from scipy.spatial.transform import Rotation
 
+    Raises:
+        ValueError: A quaternion is zero.
+    """
     position = np.asarray(position, dtype=float)
     quaternion = np.asarray(quaternion, dtype=float)
+    norm = np.sqrt(np.einsum("...i,...i->...", quaternion, quaternion))[..., None]
+    if np.any(norm == 0.0):
+        raise ValueError("quaternion is zero, expected one of length 1")
+    x, y, z, w = np.moveaxis(quaternion / norm, -1, 0)
     shape = np.broadcast_shapes(position.shape[:-1], quaternion.shape[:-1])
-    quaternion = np.broadcast_to(quaternion, (*shape, 4)).copy()
     result = np.zeros((*shape, 4, 4))
-    result[..., :3, :3] = (
-        Rotation.from_quat(quaternion.reshape(-1, 4)).as_matrix().reshape((*shape, 3, 3))
-    )
+    result[..., 0, 0] = 1.0 - 2.0 * (y * y + z * z)
+    result[..., 0, 1] = 2.0 * (x * y - z * w)
+    result[..., 0, 2] = 2.0 * (x * z + y * w)
+    result[..., 1, 0] = 2.0 * (x * y + z * w)
+    result[..., 1, 1] = 1.0 - 2.0 * (x * x + z * z)
+    result[..., 1, 2] = 2.0 * (y * z - x * w)
+    result[..., 2, 0] = 2.0 * (x * z - y * w)
+    result[..., 2, 1] = 2.0 * (y * z + x * w)
+    result[..., 2, 2] = 1.0 - 2.0 * (x * x + y * y)
     result[..., :3, 3] = position
     result[..., 3, 3] = 1.0
     return result

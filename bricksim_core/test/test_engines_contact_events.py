@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bricksim_core.engines.contact_events import ContactEvents, contacts, no_contacts
+from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
 from bricksim_core.engines.protocol import BODY_SHAPE, NO_PART, STUD_SHAPE
 
 COLLIDERS = {
@@ -40,7 +40,7 @@ def _events(pairs, impulses, anchors=()):
 
 def test_the_brick_is_side_b_whichever_side_of_the_pair_it_is():
     for pair, sign in (((10, 30), 1.0), ((30, 10), -1.0)):
-        found = contacts(_events([pair], [2.0]), COLLIDERS.__getitem__)
+        found = contacts(_events([pair], [2.0]), Colliders(COLLIDERS.__getitem__))
         assert found.part_b.tolist() == [7]
         assert found.part_a.tolist() == [NO_PART]
         assert found.names == ("ground",)
@@ -52,7 +52,7 @@ def test_the_brick_is_side_b_whichever_side_of_the_pair_it_is():
 
 
 def test_two_bricks_keep_their_shapes_and_the_reaction_is_opposite():
-    found = contacts(_events([(11, 20)], [3.0]), COLLIDERS.__getitem__)
+    found = contacts(_events([(11, 20)], [3.0]), Colliders(COLLIDERS.__getitem__))
     assert (found.part_a[0], found.part_b[0]) == (8, 7)
     assert (found.shape_a[0], found.shape_b[0]) == (BODY_SHAPE, STUD_SHAPE)
     assert found.other.tolist() == [-1]
@@ -62,7 +62,7 @@ def test_two_bricks_keep_their_shapes_and_the_reaction_is_opposite():
 def test_friction_anchors_are_rows_without_a_normal_impulse_and_force_is_complete():
     drag = np.array([0.4, 0.0, 0.0])
     events = _events([(10, 30), (10, 31)], [2.0, 1.0], anchors=[(1, drag), (1, drag)])
-    found = contacts(events, COLLIDERS.__getitem__)
+    found = contacts(events, Colliders(COLLIDERS.__getitem__))
     np.testing.assert_allclose(found.impulse.sum(axis=0), [0.8, 0.0, 3.0])
     np.testing.assert_allclose(found.normal_impulse, [2.0, 1.0, 0.0, 0.0])
     assert [found.names[i] for i in found.other] == ["ground", "arm/hand", "arm/hand", "arm/hand"]
@@ -71,12 +71,12 @@ def test_friction_anchors_are_rows_without_a_normal_impulse_and_force_is_complet
 
 def test_points_without_impulse_and_pairs_without_a_brick_are_left_out():
     found = contacts(
-        _events([(10, 30), (30, 31), (20, 10)], [0.0, 5.0, 1.0]), COLLIDERS.__getitem__
+        _events([(10, 30), (30, 31), (20, 10)], [0.0, 5.0, 1.0]), Colliders(COLLIDERS.__getitem__)
     )
     assert len(found) == 1
     assert (found.part_a[0], found.part_b[0]) == (7, 8)
 
 
 def test_nothing():
-    assert len(contacts(_events([], np.zeros(0)), COLLIDERS.__getitem__)) == 0
+    assert len(contacts(_events([], np.zeros(0)), Colliders(COLLIDERS.__getitem__))) == 0
     assert len(no_contacts()) == 0

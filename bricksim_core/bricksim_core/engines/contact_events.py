@@ -55,26 +55,57 @@ def no_contacts() -> Contacts:
     return Contacts(none, none, none, none, none, (), vectors, vectors, np.zeros(0), vectors)
 
 
-def contacts(events: ContactEvents, identify: Callable[[int], Identity]) -> Contacts:
+class Colliders:
+    """What colliders are, by their handles; each is looked up once.
+
+    Args:
+        identify: What a collider is.
+    """
+
+    def __init__(self, identify: Callable[[int], Identity]) -> None:
+        self._identify = identify
+        self._handles: NDArray[Any] = np.zeros(0, dtype=np.uint64)
+        self._rows: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)
+        self.names: list[str] = []
+
+    def of(self, handles: NDArray[Any]) -> NDArray[np.int64]:
+        """(..., 3) part id or NO_PART, contact shape, and index into `names` or -1."""
+        places = np.searchsorted(self._handles, handles)
+        known = places < len(self._handles)
+        if not known.all() or not np.array_equal(self._handles[places], handles):
+            self._learn(handles)
+            places = np.searchsorted(self._handles, handles)
+        return self._rows[places]
+
+    def _learn(self, handles: NDArray[Any]) -> None:
+        for handle in np.setdiff1d(handles, self._handles).tolist():
+            part, shape, name = self._identify(handle)
+            if part == NO_PART and name not in self.names:
+                self.names.append(name)
+            place = int(np.searchsorted(self._handles, handle))
+            row = (
+                (part, BODY_SHAPE, self.names.index(name)) if part == NO_PART else (part, shape, -1)
+            )
+            self._handles = np.insert(self._handles, place, handle)
+            self._rows = np.insert(self._rows, place, row, axis=0)
+
+
+def contacts(events: ContactEvents, colliders: Colliders) -> Contacts:
     """Contacts with at least one brick; those without an impulse are left out.
 
     Args:
         events: Each pair of colliders once.
-        identify: What a collider is.
+        colliders: What the colliders are.
     """
     count = len(events.first)
-    handles, places = np.unique(np.concatenate([events.first, events.second]), return_inverse=True)
-    known = [identify(int(handle)) for handle in handles]
-    names = tuple(sorted({name for part, _, name in known if part == NO_PART}))
-    parts, shapes, others = (
-        np.array(column, dtype=np.int64)[places].reshape(2, count) if count else
-        np.zeros((2, 0), dtype=np.int64)
-        for column in (
-            [part for part, _, _ in known],
-            [BODY_SHAPE if part == NO_PART else shape for part, shape, _ in known],
-            [names.index(name) if part == NO_PART else -1 for part, _, name in known],
-        )
-    )  # fmt: skip
+    known = colliders.of(np.array([events.first, events.second]))
+    parts, shapes, others = known[..., 0], known[..., 1], known[..., 2]
+    present = sorted(set(others[parts == NO_PART].tolist()), key=colliders.names.__getitem__)
+    names = tuple(colliders.names[i] for i in present)
+    if list(present) != list(range(len(colliders.names))):
+        place = np.full(len(colliders.names) + 1, -1)  # the last is that of a brick, -1
+        place[present] = np.arange(len(present))
+        others = place[others]
     # Side b is a brick: the first one where it is one, else the second.
     flipped = parts[0] == NO_PART
     side_b = flipped.astype(int)

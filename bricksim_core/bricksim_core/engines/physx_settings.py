@@ -25,6 +25,11 @@ class PhysxSettings:
             falling brick covers in a step would be more, but CCD is not needed at brick speeds
             and neighbours at 0.2 mm must not feel each other.
         depenetration_velocity: Greatest speed at which overlapping bodies are pushed apart [m/s].
+        enhanced_determinism: Constraints are solved one by one, so that a component's motion does
+            not depend on what else is in the scene. Off, they are solved four at a time: a step of
+            50 or 200 welded bricks takes 0.55 or 0.4 of the time, the same run still repeats bit by
+            bit, but bricks at rest keep 3 to 5 times the residual velocity (0.1 rad/s at worst,
+            without moving).
         armature: Inertia of the motors of joints for which a robot names none [kg m^2 or kg].
     """
 
@@ -37,6 +42,7 @@ class PhysxSettings:
     pad_friction: float = 2.0
     contact_offset: float = 0.0005
     depenetration_velocity: float = 1.0
+    enhanced_determinism: bool = True
     armature: float = 0.1
 
     def __post_init__(self) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.spatial import Array, transform_points
+from bricksim_core.spatial import Array, cross, inverse, transform_points
 from bricksim_core.topology.layout import ComponentLayout
 
 _LEAST_LENGTH = 1e-3
@@ -91,7 +92,7 @@ class RigidGroups:
         coms = transform_points(poses, self.local_coms)
         centre = transform_points(world_T_component, self.com)[self.group]
         twists = twist[self.group]
-        linear = twists[:, :3] + np.cross(twists[:, 3:], coms - centre)
+        linear = twists[:, :3] + cross(twists[:, 3:], coms - centre)
         return poses, np.concatenate([linear, twists[:, 3:]], axis=1)
 
     def fit(self, world_T_parts: Array, twists: Array) -> tuple[Array, Array]:
@@ -105,31 +106,104 @@ class RigidGroups:
             (K, 4, 4) world_T_component [m] and (K, 6) twists (COM, world). Linear and angular
             momentum of the twists are those of the parts.
         """
-        weight = self.masses / _sum(self.masses, self.starts)[self.group]
+        if not len(self._several):
+            return self._single(world_T_parts, twists)
+        if len(self._several) == len(self):
+            return self._fit(world_T_parts, twists)
+        poses, found = self._single(world_T_parts[self.starts], twists[self.starts])
+        several, rows, rest = self._several, self._several_rows, self._rest
+        poses[several], found[several] = rest._fit(world_T_parts[rows], twists[rows])
+        return poses, found
+
+    def _single(self, world_T_parts: Array, twists: Array) -> tuple[Array, Array]:
+        """`fit` of components of one part, exact; of larger ones, the motion of the first part."""
+        return world_T_parts @ self._parts_T_component[self.starts], twists.copy()
+
+    def _fit(self, world_T_parts: Array, twists: Array) -> tuple[Array, Array]:
+        weight, exact, starts, group = self._weight, self._exact, self.starts, self.group
+        axes = world_T_parts[:, :3, :3]
         coms = transform_points(world_T_parts, self.local_coms)
-        centre = _sum(weight[:, None] * coms, self.starts)
-        exact = transform_points(self.component_T_parts, self.local_coms) - self.com[self.group]
-        actual = coms - centre[self.group]
-        turned = world_T_parts[:, :3, :3] @ np.swapaxes(self.component_T_parts[:, :3, :3], 1, 2)
-        covariance = actual[:, :, None] * exact[:, None, :]
-        covariance += self.spread[self.group][:, None, None] * turned
-        rotation = _nearest_rotation(_sum(weight[:, None, None] * covariance, self.starts))
+        centre = _sum(weight[:, None] * coms, starts)
+        turned = axes @ self._parts_T_component[:, :3, :3]
+        covariance = (coms - centre[group])[:, :, None] * self._weighted_exact[:, None, :]
+        covariance += self._weighted_spread[:, None, None] * turned
+        rotation = _nearest_rotation(_sum(covariance, starts))
         poses = np.zeros((len(self), 4, 4))
         poses[:, :3, :3] = rotation
-        poses[:, :3, 3] = centre - np.einsum("kij,kj->ki", rotation, self.com)
+        poses[:, :3, 3] = centre - (rotation @ self.com[:, :, None])[..., 0]
         poses[:, 3, 3] = 1.0
 
-        linear = _sum(weight[:, None] * twists[:, :3], self.starts)
-        arms = np.einsum("nij,nj->ni", rotation[self.group], exact)
-        axes = world_T_parts[:, :3, :3]
+        momentum = self.masses[:, None] * twists[:, :3]
+        linear = _sum(momentum, starts) / self._total[:, None]
+        arms = (rotation[group] @ exact[:, :, None])[..., 0]
         inertias = axes @ self.local_inertias @ np.swapaxes(axes, 1, 2)
-        spin = np.cross(arms, self.masses[:, None] * twists[:, :3])
-        spin += np.einsum("nij,nj->ni", inertias, twists[:, 3:])
-        steiner = np.square(arms).sum(axis=1)[:, None, None] * np.eye(3)
-        steiner -= arms[:, :, None] * arms[:, None, :]
-        inertia = _sum(inertias + self.masses[:, None, None] * steiner, self.starts)
-        angular = np.linalg.solve(inertia, _sum(spin, self.starts)[..., None])[..., 0]
+        spin = cross(arms, momentum) + (inertias @ twists[:, 3:, None])[..., 0]
+        # The arms are those of the rigid body, so its inertia only turns with it.
+        steiner = rotation @ self._steiner @ np.swapaxes(rotation, 1, 2)
+        inertia = _sum(inertias, starts) + steiner
+        angular = np.linalg.solve(inertia, _sum(spin, starts)[..., None])[..., 0]
         return poses, np.concatenate([linear, angular], axis=1)
+
+    @cached_property
+    def _total(self) -> Array:
+        """(K,) masses of the components [kg]."""
+        return _sum(self.masses, self.starts)
+
+    @cached_property
+    def _weight(self) -> Array:
+        """(N,) share of each part in its component's mass."""
+        return self.masses / self._total[self.group]
+
+    @cached_property
+    def _exact(self) -> Array:
+        """(N, 3) from the component's COM to the part's, component axes [m]."""
+        return transform_points(self.component_T_parts, self.local_coms) - self.com[self.group]
+
+    @cached_property
+    def _weighted_exact(self) -> Array:
+        return self._weight[:, None] * self._exact
+
+    @cached_property
+    def _weighted_spread(self) -> Array:
+        return self._weight * self.spread[self.group]
+
+    @cached_property
+    def _parts_T_component(self) -> Array:
+        return inverse(self.component_T_parts)
+
+    @cached_property
+    def _steiner(self) -> Array:
+        """(K, 3, 3) inertia of the parts as points about the COM, component axes [kg m^2]."""
+        square = np.square(self._exact).sum(axis=1)[:, None, None] * np.eye(3)
+        square -= self._exact[:, :, None] * self._exact[:, None, :]
+        return _sum(self.masses[:, None, None] * square, self.starts)
+
+    @cached_property
+    def _several(self) -> NDArray[np.intp]:
+        """Components of more than one part."""
+        return np.flatnonzero(np.bincount(self.group, minlength=len(self)) > 1)
+
+    @cached_property
+    def _several_rows(self) -> NDArray[np.intp]:
+        """Their parts."""
+        return np.flatnonzero(np.isin(self.group, self._several))
+
+    @cached_property
+    def _rest(self) -> RigidGroups:
+        """Them alone."""
+        several, rows = self._several, self._several_rows
+        counts = np.bincount(self.group, minlength=len(self))[several]
+        return RigidGroups(
+            part_ids=self.part_ids[rows],
+            starts=np.cumsum(counts) - counts,
+            group=np.repeat(np.arange(len(several)), counts),
+            masses=self.masses[rows],
+            local_coms=self.local_coms[rows],
+            local_inertias=self.local_inertias[rows],
+            component_T_parts=self.component_T_parts[rows],
+            com=self.com[several],
+            spread=self.spread[several],
+        )
 
 
 def _nearest_rotation(matrices: Array) -> Array:

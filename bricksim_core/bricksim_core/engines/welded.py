@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.engines.rigid_fit import RigidGroups
@@ -24,7 +26,7 @@ from bricksim_core.engines.welds import Pair, Welds, schedule
 from bricksim_core.errors import EngineError
 from bricksim_core.parts import BrickShape, Color
 from bricksim_core.spatial import Array, inverse
-from bricksim_core.topology import GridPose
+from bricksim_core.topology.grid import relative
 from bricksim_core.topology.layout import ComponentLayout
 
 
@@ -100,25 +102,32 @@ class WeldedScene:
     def __init__(self) -> None:
         self.bodies: dict[int, BodySpec] = {}
         self._welds: dict[int, Welds] = {}
-        self._relative: dict[Pair, GridPose] = {}
+        self._relative: dict[Pair, tuple[int, ...]] = {}
         self._owner: dict[Pair, int] = {}
         self._seated: frozenset[Pair] = frozenset()
         self._home: dict[int, int] = {}
-        self._groups: RigidGroups | None = None
 
     # -- reading ----------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def component_ids(self) -> list[int]:
         """Sorted ids of the components."""
         return sorted(self.bodies)
 
-    @property
+    @cached_property
+    def ids(self) -> NDArray[np.int64]:
+        """(K,) the same as an array."""
+        return np.array(self.component_ids, dtype=np.int64)
+
+    @cached_property
+    def fixed(self) -> NDArray[np.bool_]:
+        """(K,) whether the world holds each component."""
+        return np.array([self.bodies[c].fixed for c in self.component_ids], dtype=np.bool_)
+
+    @cached_property
     def groups(self) -> RigidGroups:
         """All components as arrays, by id."""
-        if self._groups is None:
-            self._groups = RigidGroups.of([self.bodies[c].layout for c in self.component_ids])
-        return self._groups
+        return RigidGroups.of([self.bodies[c].layout for c in self.component_ids])
 
     @property
     def welds(self) -> frozenset[Pair]:
@@ -179,7 +188,7 @@ class WeldedScene:
                 del self._home[part_id]
         for spec in added:
             self._home.update(dict.fromkeys(spec.layout.part_ids.tolist(), spec.component))
-        self._groups = None
+        self._changed()
 
         edits = Edits()
         before = {
@@ -202,6 +211,10 @@ class WeldedScene:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _changed(self) -> None:
+        for name in ("component_ids", "ids", "fixed", "groups"):
+            self.__dict__.pop(name, None)
+
     def _weld(
         self,
         old: Mapping[int, Welds],
@@ -218,25 +231,20 @@ class WeldedScene:
             layout = spec.layout
             ids = layout.part_ids.tolist()
             index = {p: i for i, p in enumerate(ids)}
-            grids = [GridPose(*g) for g in layout.grids.tolist()]
             sources = {before[p][0] for p in ids if p in before}
             kept = Welds()
             for source in sorted(sources):
                 kept |= old[source].within(ids)
-            stale = frozenset(
-                (a, b)
-                for a, b in kept.pairs
-                if self._relative[a, b] != grids[index[a]].inverse() @ grids[index[b]]
-            )
+            now = _relative(layout, kept.pairs, index)
+            stale = frozenset(pair for pair, pose in now.items() if self._relative[pair] != pose)
             kept = Welds(kept.spanning - stale, kept.mesh - stale)
             connected = zip(layout.stud_index.tolist(), layout.hole_index.tolist(), strict=True)
             welds = schedule(ids, [(ids[i], ids[j]) for i, j in connected], kept)
             self._welds[spec.component] = welds
-            for a, b in sorted(welds.pairs):
-                relative = grids[index[a]].inverse() @ grids[index[b]]
-                if self._relative.get((a, b)) != relative:
-                    present[a, b] = _weld(layout, (a, b), index)
-                self._relative[a, b] = relative
+            now = _relative(layout, welds.pairs, index)
+            new = [pair for pair, pose in now.items() if self._relative.get(pair) != pose]
+            self._relative |= now
+            present |= _welds(layout, new, index)
         held = frozenset().union(*(self._welds[spec.component].pairs for spec in added))
         edits.unwelded = sorted((gone - held) | (gone & present.keys()))
         edits.welded = list(present.values())
@@ -299,12 +307,31 @@ def _bodies(spec: BodySpec) -> list[Body]:
     return [Body(i, shape, color, p, t, spec.fixed) for i, shape, color, p, t in rows]
 
 
-def _weld(layout: ComponentLayout, pair: Pair, index: Mapping[int, int]) -> Weld:
-    i, j = index[pair[0]], index[pair[1]]
-    component_T_weld = np.eye(4)
-    component_T_weld[:3, 3] = 0.5 * (layout.coms[i] + layout.coms[j])
-    parts_T_component = inverse(layout.component_T_parts[[i, j]])
-    return Weld(pair, *(parts_T_component @ component_T_weld))
+def _relative(
+    layout: ComponentLayout, pairs: Collection[Pair], index: Mapping[int, int]
+) -> dict[Pair, tuple[int, ...]]:
+    """Grid pose of the second part in the first one's frame, of each pair, sorted."""
+    ordered = sorted(pairs)
+    rows = _rows(ordered, index)
+    poses = relative(layout.grids[rows[:, 0]], layout.grids[rows[:, 1]])
+    return dict(zip(ordered, map(tuple, poses.tolist()), strict=True))
+
+
+def _welds(
+    layout: ComponentLayout, pairs: Sequence[Pair], index: Mapping[int, int]
+) -> dict[Pair, Weld]:
+    rows = _rows(pairs, index)
+    component_T_weld = np.tile(np.eye(4), (len(pairs), 1, 1))
+    component_T_weld[:, :3, 3] = 0.5 * layout.coms[rows].sum(axis=1)
+    parts_T_component = inverse(layout.component_T_parts)
+    a_T_weld, b_T_weld = (parts_T_component[rows[:, side]] @ component_T_weld for side in (0, 1))
+    found = zip(pairs, a_T_weld, b_T_weld, strict=True)
+    return {pair: Weld(pair, a, b) for pair, a, b in found}
+
+
+def _rows(pairs: Sequence[Pair], index: Mapping[int, int]) -> NDArray[np.intp]:
+    """(M, 2) rows of pairs in a layout."""
+    return np.array([(index[a], index[b]) for a, b in pairs], dtype=np.intp).reshape(-1, 2)
 
 
 def _near(layout: ComponentLayout) -> list[Pair]:

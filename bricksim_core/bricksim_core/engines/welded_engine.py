@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes, concatenate, penetrating
-from bricksim_core.engines.contact_events import Identity
+from bricksim_core.engines.contact_events import Colliders, Identity
 from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
@@ -98,7 +98,7 @@ class WeldedEngine(ABC):
         self._time = 0.0
         self._poses = np.zeros((0, 4, 4))
         self._twists = np.zeros((0, 6))
-        self._identities: dict[int, Identity] = {}
+        self.colliders = Colliders(self._identify)
 
     # -- for subclasses -----------------------------------------------------------------------
 
@@ -151,8 +151,7 @@ class WeldedEngine(ABC):
     @property
     def part_fixed(self) -> NDArray[np.bool_]:
         """(N,) whether each brick is held by the world."""
-        fixed = [self.scene.bodies[c].fixed for c in self.scene.component_ids]
-        return np.array(fixed, dtype=np.bool_)[self.scene.groups.group]
+        return self.scene.fixed[self.scene.groups.group]
 
     # -- protocol -----------------------------------------------------------------------------
 
@@ -214,7 +213,7 @@ class WeldedEngine(ABC):
         self._time += self.timestep
         poses, twists = self.scene.groups.fit(*self.part_motion())
         previous_poses, previous_twists = self._poses, self._twists
-        fixed = np.array([self.scene.bodies[c].fixed for c in self.scene.component_ids], bool)
+        fixed = self.scene.fixed
         poses[fixed] = previous_poses[fixed]
         twists[fixed] = 0.0
         if not np.all(np.isfinite(poses)) or not np.all(np.isfinite(twists)):
@@ -223,7 +222,7 @@ class WeldedEngine(ABC):
         return StepReport(
             time=self._time,
             dt=self.timestep,
-            component_ids=np.array(self.scene.component_ids, dtype=np.int64),
+            component_ids=self.scene.ids,
             world_T_component=poses,
             twist=twists,
             previous_world_T_component=previous_poses,
@@ -280,7 +279,7 @@ class WeldedEngine(ABC):
             raise EngineError(f"robot name {robot.name!r} is taken")
         names.robot(robot.name)
         self.robots[robot.name] = self.make_robot(robot)
-        self._identities.clear()
+        self.colliders = Colliders(self._identify)
 
     def joint_state(self, robot: str) -> JointState:
         """State of all joints of a robot that can move."""
@@ -312,13 +311,8 @@ class WeldedEngine(ABC):
 
     # -- inside -------------------------------------------------------------------------------
 
-    def identify(self, handle: int) -> Identity:
-        """What a collider is."""
-        if handle not in self._identities:
-            self._identities[handle] = self._identify_path(self.path_of(handle))
-        return self._identities[handle]
-
-    def _identify_path(self, path: str) -> Identity:
+    def _identify(self, handle: int) -> Identity:
+        path = self.path_of(handle)
         if part := names.part_of(path):
             return (*part, "")
         for name, robot in self.robots.items():
@@ -327,6 +321,8 @@ class WeldedEngine(ABC):
         return NO_PART, BODY_SHAPE, "ground" if path == names.GROUND else path
 
     def _push_wrenches(self) -> None:
+        if not self._wrenches:
+            return
         fixed = {p for s in self.scene.bodies.values() if s.fixed for p in s.layout.part_ids}
         wrenches = {p: w for p, w in self._wrenches.items() if p not in fixed}
         self._wrenches = {}

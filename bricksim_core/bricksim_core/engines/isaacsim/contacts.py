@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from omni.physx import get_physx_simulation_interface
@@ -14,20 +14,20 @@ from omni.physx.bindings._physx import (
     FrictionAnchorsDataVector,
 )
 
-from bricksim_core.engines.contact_events import ContactEvents, Identity, contacts, no_contacts
+from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
 from bricksim_core.engines.protocol import Contacts
 from bricksim_core.spatial import Array
 
 
-def read_contacts(identify: Callable[[int], Identity]) -> Contacts:
+def read_contacts(colliders: Colliders) -> Contacts:
     """Contacts of the last step.
 
     Args:
-        identify: What a collider is, by PhysX's number for its path.
+        colliders: What the colliders are, by PhysX's numbers for their paths.
     """
     headers, points, anchors = get_physx_simulation_interface().get_full_contact_report()
     events = _events(headers, points, anchors)
-    return contacts(events, identify) if events else no_contacts()
+    return contacts(events, colliders) if events else no_contacts()
 
 
 def _events(

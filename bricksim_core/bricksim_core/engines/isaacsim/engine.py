@@ -119,7 +119,7 @@ class IsaacEngine(WeldedEngine):
 
     def read_contacts(self) -> Contacts:
         """Contacts of the last step."""
-        return read_contacts(self.identify)
+        return read_contacts(self.colliders)
 
     def path_of(self, handle: int) -> str:
         """Path of a collider that a contact names by number."""

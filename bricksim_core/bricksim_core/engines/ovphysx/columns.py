@@ -100,21 +100,22 @@ def create_welds(session: Session, welds: Sequence[Weld]) -> None:
     if not welds:
         return
     n = len(welds)
-    frames = [np.array([w.a_T_weld for w in welds]), np.array([w.b_T_weld for w in welds])]
-    positions = [np.ascontiguousarray(f[:, :3, 3], dtype=np.float32) for f in frames]
-    rotations = [np.ascontiguousarray(quaternion_of(f), dtype=np.float32) for f in frames]
-    batch = PrimBatch(session.paths, [names.weld(w.pair) for w in welds])
-    batch.define_physics_fixed_joint(
-        local_pos0=positions[0],
-        local_rot0=rotations[0],
-        local_pos1=positions[1],
-        local_rot1=rotations[1],
-        collision_enabled=[False] * n,
-        exclude_from_articulation=[True] * n,
-        body0=[[names.brick(w.pair[0])] for w in welds],
-        body1=[[names.brick(w.pair[1])] for w in welds],
-    )
-    batch.write(session.stage, session.ordinal)
+    joint = session.paths.intern_token("PhysicsFixedJoint")
+    frames = {0: np.array([w.a_T_weld for w in welds]), 1: np.array([w.b_T_weld for w in welds])}
+    columns = [
+        Column("physics:collisionEnabled", np.zeros(n, dtype=np.bool_)),
+        Column("physics:excludeFromArticulation", np.ones(n, dtype=np.bool_)),
+        Column("usd-prim-type", np.full(n, joint, dtype=np.uint64)),
+    ]
+    for side, frame in frames.items():
+        position, rotation = frame[:, :3, 3], quaternion_of(frame)
+        bodies = [np.array([session.handle(names.brick(w.pair[side]))], np.uint64) for w in welds]
+        columns += [
+            Column(f"physics:localPos{side}", position.astype(np.float32), "POINT"),
+            Column(f"physics:localRot{side}", rotation.astype(np.float32), "QUATERNION"),
+            Column(f"physics:body{side}", bodies, "RELATIONSHIP_PATH_ID"),
+        ]
+    session.write([names.weld(w.pair) for w in welds], columns)
 
 
 def set_filters(session: Session, filters: Mapping[FilterPrim, Sequence[FilterPrim]]) -> None:

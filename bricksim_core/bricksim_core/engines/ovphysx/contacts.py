@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from ovphysx.types import SimObjectType
 
-from bricksim_core.engines.contact_events import ContactEvents, Identity, contacts, no_contacts
+from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.protocol import NO_PART, Contacts
 
@@ -21,28 +19,28 @@ _EVENTS = (
 )
 _POINTS = ("contactEventPointPosition", "contactEventPointNormal", "contactEventPointImpulse")
 _ANCHORS = ("contactEventAnchorPosition", "contactEventAnchorImpulse")
+_ATTRIBUTES = (*_EVENTS, *_POINTS, *_ANCHORS)
 
 
-def read_contacts(session: Session, identify: Callable[[int], Identity]) -> Contacts:
+def read_contacts(session: Session, colliders: Colliders) -> Contacts:
     """Contacts of the last step.
 
     Args:
         session: The simulation.
-        identify: What a collider is, by its handle.
+        colliders: What the colliders are, by their handles.
     """
-    found = session.read(SimObjectType.CONTACT_SENSOR, [*_EVENTS, *_POINTS, *_ANCHORS])
+    found = session.read(SimObjectType.CONTACT_SENSOR, _ATTRIBUTES)
     if _POINTS[0] not in found:
         return no_contacts()
     touching = found["contactEventPointCount"] > 0  # the others have just come apart
     side, own, other, points, anchors = (found[name][touching] for name in _EVENTS)
     # A pair of bricks is seen by both of them: the view of the pair's first side is kept.
-    handles, places = np.unique(other, return_inverse=True)
-    is_brick = np.array([identify(int(handle))[0] != NO_PART for handle in handles])[places]
-    kept = (side == 0) | ~is_brick
-    on_point, on_anchor = np.repeat(kept, points), np.repeat(kept, anchors)
-    position, normal, impulse = (found[name].astype(float)[on_point] for name in _POINTS)
+    kept = (side == 0) | (colliders.of(other)[:, 0] == NO_PART)
+    on_point = np.repeat(kept, points)
+    position, normal, impulse = (found[name][on_point].astype(float) for name in _POINTS)
     if _ANCHORS[0] in found:
-        anchor = [found[name].astype(float)[on_anchor] for name in _ANCHORS]
+        on_anchor = np.repeat(kept, anchors)
+        anchor = [found[name][on_anchor].astype(float) for name in _ANCHORS]
     else:
         anchor = [np.zeros((0, 3))] * 2
     # Impulses act on the pair's first side, which is the sensor or the other.
@@ -50,4 +48,4 @@ def read_contacts(session: Session, identify: Callable[[int], Identity]) -> Cont
     events = ContactEvents(
         first[kept], second[kept], points[kept], anchors[kept], position, normal, impulse, *anchor
     )
-    return contacts(events, identify)
+    return contacts(events, colliders)

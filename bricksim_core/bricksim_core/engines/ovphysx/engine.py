@@ -42,35 +42,43 @@ class OvphysxEngine(WeldedEngine):
         super().__init__(settings)
         self._sources: list[RobotSource] = []
         self._handles: list[int] = []
+        self._rows: NDArray[np.intp] | None = None
         self._session = self._new_session()
 
     def carry_out(self, edits: Edits) -> None:
         """Makes PhysX's scene what the edits say."""
         session = self._session
-        before = (edits.unwelded, edits.deleted, edits.created, edits.held, edits.filters)
-        if any(before):
+        # PhysX takes a prim that goes and comes back only in two edits.
+        again = {weld.pair for weld in edits.welded}.intersection(edits.unwelded)
+        if again:
             with session.editing():
-                columns.delete_welds(session, edits.unwelded)
+                columns.delete_welds(session, sorted(again))
+        unwelded = [pair for pair in edits.unwelded if pair not in again]
+        of_stage = (edits.deleted, edits.created, edits.held, edits.filters, edits.welded)
+        if unwelded or any(of_stage):
+            with session.editing():
+                columns.delete_welds(session, unwelded)
                 columns.delete_bricks(session, edits.deleted)
                 columns.create_bricks(session, edits.created, self.settings)
                 columns.set_held(session, edits.held)
                 columns.set_filters(session, edits.filters)
+                columns.create_welds(session, edits.welded)
         parts = self.scene.groups.part_ids.tolist()
         self._handles = [session.handle(names.brick(part_id)) for part_id in parts]
+        self._rows = None
         self._move(edits.moved)
-        # Welds come last, when the bodies are where the welds want them.
-        if edits.welded:
-            with session.editing():
-                columns.create_welds(session, edits.welded)
 
     def part_motion(self) -> tuple[Array, Array]:
         """Motions of the bodies themselves; see `WeldedEngine.part_motion`."""
         if not self._handles:
             return np.zeros((0, 4, 4)), np.zeros((0, 6))
         state = self._session.read(_BODY, _STATE)
-        row = {handle: i for i, handle in enumerate(self._session.order(_BODY, _STATE[0]))}
-        order = [row[handle] for handle in self._handles]
-        position, orientation, linear, angular = (state[n][order].astype(float) for n in _STATE)
+        if self._rows is None:
+            place = {handle: i for i, handle in enumerate(self._session.order(_BODY, _STATE[0]))}
+            self._rows = np.array([place[handle] for handle in self._handles], dtype=np.intp)
+        position, orientation, linear, angular = (
+            state[name][self._rows].astype(float) for name in _STATE
+        )
         return transform(position, orientation), np.concatenate([linear, angular], axis=1)
 
     def push(self, part_ids: Sequence[int], wrenches: Array, points: Array) -> None:
@@ -85,7 +93,7 @@ class OvphysxEngine(WeldedEngine):
 
     def read_contacts(self) -> Contacts:
         """Contacts of the last step."""
-        return read_contacts(self._session, self.identify)
+        return read_contacts(self._session, self.colliders)
 
     def path_of(self, handle: int) -> str:
         """Path of a collider that a contact names by number."""

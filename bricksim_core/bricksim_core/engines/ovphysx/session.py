@@ -9,6 +9,7 @@ stage.
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,8 +49,11 @@ class Column:
         self, name: str, rows: NDArray | Sequence[NDArray], semantic: str = "NONE"
     ) -> None:
         ragged = not isinstance(rows, np.ndarray)
-        # Warp's arrays, because the stage does not take the strides of NumPy's empty ones.
-        self._memory = [warp.array(row, device="cpu") for row in (rows if ragged else [rows])]
+        # Warp's arrays where the stage does not take the strides of NumPy's: of empty ones.
+        self._memory = [
+            np.ascontiguousarray(row) if row.size else warp.array(row, device="cpu")
+            for row in (rows if ragged else [rows])
+        ]
         tensors = [ovstage.DLTensor.from_dlpack(array) for array in self._memory]
         self.write = ovstage.WriteDesc(
             name,
@@ -76,7 +80,7 @@ class Session:
         self.ordinal = 1
         self._queries: dict[object, Query] = {}
         self._orders: dict[object, list[int]] = {}
-        self._tokens: dict[str, int] = {}
+        self._attributes: dict[tuple[str, ...], tuple[ctypes.Array, list[int]]] = {}
         try:
             ovstage.population.open_usd_from_string(
                 self.stage, usda, ordinal=1, domains=ovstage.PopulationDomain.ALL
@@ -147,11 +151,10 @@ class Session:
 
         Returns:
             (M, ...) values by name, in the order of `order`: a row for each prim, or as many as it
-            has, end to end. Attributes without any value are missing.
+            has, end to end. Attributes without any value are missing. Not to be written to.
         """
-        tokens = [self._token(name) for name in attributes]
-        query = self._query(kind, prims).handle
-        found = native.read(self.physx.handle, query, tokens)
+        names, tokens = self._names(tuple(attributes))
+        found = native.read(self.physx.handle, self._query(kind, prims).handle, names)
         return {n: found[t] for n, t in zip(attributes, tokens, strict=True) if t in found}
 
     def order(
@@ -166,7 +169,7 @@ class Session:
                 seen.extend(self.paths.get_paths(path_list))
 
             query = self._query(kind, prims).handle
-            native.read(self.physx.handle, query, [self._token(attribute)], see)
+            native.read(self.physx.handle, query, self._names((attribute,))[0], see)
             self._orders[key] = seen
         return self._orders[key]
 
@@ -178,18 +181,14 @@ class Session:
             values: (len(prims), ...) values by name.
             prims: Handles of the prims.
         """
-        rows = {prim: i for i, prim in enumerate(prims)}
-        names = list(values)
-        with self.physx.write(self._query(kind, prims), names).wait() as session:
-            while (group := session.fetch_next().wait()) is not None:
-                order = [rows[p] for p in self.paths.get_paths(group.prim_list)]
-                value = values[names[group.attribute_index]].astype(np.float32)[order]
-                if len(group.tensors) == 1:
-                    group.tensors[0].assign(value)
-                else:
-                    for tensor, row in zip(group.tensors, value, strict=True):
-                        tensor.assign(row.reshape(tensor.shape))
-                session.commit_sync(group)
+        place = {prim: i for i, prim in enumerate(prims)}
+
+        def rows(path_list: int) -> NDArray[np.intp]:
+            return np.array([place[p] for p in self.paths.get_paths(path_list)], dtype=np.intp)
+
+        tensors = [np.asarray(value, dtype=np.float32) for value in values.values()]
+        names, _ = self._names(tuple(values))
+        native.write(self.physx.handle, self._query(kind, prims).handle, names, tensors, rows)
 
     def overlapping(self, centre: NDArray, halves: NDArray, rotation: NDArray) -> list[str]:
         """Paths of the colliders that a box overlaps.
@@ -224,10 +223,12 @@ class Session:
             self._queries[key] = query.wait()
         return self._queries[key]
 
-    def _token(self, name: str) -> int:
-        if name not in self._tokens:
-            self._tokens[name] = self.paths.intern_token(name)
-        return self._tokens[name]
+    def _names(self, attributes: tuple[str, ...]) -> tuple[ctypes.Array, list[int]]:
+        """Attributes as the C functions take them, and their tokens."""
+        if attributes not in self._attributes:
+            tokens = [self.paths.intern_token(name) for name in attributes]
+            self._attributes[attributes] = (native.attribute_names(tokens), tokens)
+        return self._attributes[attributes]
 
     def _drop_queries(self) -> None:
         for query in self._queries.values():

@@ -66,7 +66,7 @@ class StageAuthor:
                 "physxScene:solverType": (_TOKEN, "TGS"),
                 "physxScene:enableCCD": (_BOOL, False),
                 "physxScene:disableSleeping": (_BOOL, True),
-                "physxScene:enableEnhancedDeterminism": (_BOOL, True),
+                "physxScene:enableEnhancedDeterminism": (_BOOL, settings.enhanced_determinism),
                 "physxScene:timeStepsPerSecond": (
                     Sdf.ValueTypeNames.UInt,
                     round(1.0 / settings.timestep),
