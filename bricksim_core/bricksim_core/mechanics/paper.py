@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -499,8 +500,7 @@ class PaperSystem:
             status=SolveStatus.FALLBACK if fallback else SolveStatus.SOLVED,
             message="; ".join(filter(None, messages)),
             utilization=self._utilization(coefficients),
-            connection_wrench=self._connection_wrench(coefficients),
-            contact_force=x[:num_vertices],
+            forces=partial(_pair, self._connection_wrench(coefficients), x[:num_vertices]),
             imbalance=float(imbalance),
             solve_time=time.perf_counter() - start,
         )
@@ -593,8 +593,11 @@ class PaperSystem:
             status=SolveStatus.SOLVED,
             message="",
             utilization=np.zeros(self.matrices.num_connections),
-            connection_wrench=np.zeros((self.matrices.num_connections, 6)),
-            contact_force=np.zeros(4 * len(self.faces)),
+            forces=partial(
+                _pair,
+                np.zeros((self.matrices.num_connections, 6)),
+                np.zeros(4 * len(self.faces)),
+            ),
             imbalance=norm / max(norm, self.parameters.imbalance_floor),
             solve_time=time.perf_counter() - start,
         )
@@ -605,8 +608,15 @@ class PaperSystem:
             status=SolveStatus.FAILED,
             message="; ".join(filter(None, messages)),
             utilization=np.full(num_connections, np.nan),
-            connection_wrench=np.full((num_connections, 6), np.nan),
-            contact_force=np.full(4 * len(self.faces), np.nan),
+            forces=partial(
+                _pair,
+                np.full((num_connections, 6), np.nan),
+                np.full(4 * len(self.faces), np.nan),
+            ),
             imbalance=np.nan,
             solve_time=time.perf_counter() - start,
         )
+
+
+def _pair(first: Array, second: Array) -> tuple[Array, Array]:
+    return first, second

@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from bricksim_core.dynamics import MassProperties, combine
 from bricksim_core.mechanics.selection import select_breaks
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, wrench_maps
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, RigidPair, wrench_maps
 from bricksim_core.mechanics.snapfit.joints import TIP_ROWS, Joints, joints_of
 from bricksim_core.mechanics.snapfit.yielding import Equations, YieldSolver, limits_of
 from bricksim_core.mechanics.types import Solution
@@ -257,17 +257,13 @@ def shared(
     """
     if len(crossing) == 1:
         return wrench
-    lower, upper = np.where(below, 0, 1), np.where(below, 1, 0)
-    middle = np.tile(crossing.centre.mean(axis=0), (2, 1))
-    structure = ElasticStructure(
-        lower, upper, crossing.centre, crossing.stiffness, middle, np.array([True, False])
-    )
-    load = structure.jacobian @ (wrench / PITCHES).reshape(-1)
-    limits = limits_of(crossing.rows, np.ones(len(crossing)), crossing.pull, constants)
-    nothing = sp.csc_array((len(load), 0))
-    solver = YieldSolver(Equations(structure, limits, nothing, np.zeros(0), np.zeros(0)))
-    none = np.zeros(0, dtype=np.int64)
-    yielded = solver.solve(structure.displacements(load), none)
+    pair = RigidPair(below, crossing.centre, crossing.stiffness)
+    ones = np.ones(len(crossing))
+    limits = limits_of(crossing.rows, ones, crossing.pull, constants, crossing.greatest)
+    nothing = sp.csc_array((pair.size, 0))
+    solver = YieldSolver(Equations(pair, limits, nothing, np.zeros(0), np.zeros(0)))
+    bonded = pair.displacements(pair.total(wrench / PITCHES))
+    yielded = solver.solve(bonded, np.zeros(0, dtype=np.int64))
     return wrench if yielded is None else yielded.wrench * PITCHES
 
 

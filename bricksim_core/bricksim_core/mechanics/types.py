@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,9 +37,7 @@ class Solution:
         message: What went wrong, empty if nothing did.
         utilization: (C,) load over capacity per connection; > 1 is overloaded; by the layout's
             order of connections.
-        connection_wrench: (C, 6) wrench that the connection exerts on its lower (stud) part, about
-            the centre of its overlap at the stud plane, component axes [N, N m].
-        contact_force: (V,) compressive force at each of the system's `contacts` [N].
+        forces: Gives `connection_wrench` and `contact_force`, which few answers are asked for.
         imbalance: Norm of the part of the loads that no internal force can balance over the norm
             of the loads.
         solve_time: Wall time [s].
@@ -46,10 +46,24 @@ class Solution:
     status: SolveStatus
     message: str
     utilization: Array
-    connection_wrench: Array
-    contact_force: Array
+    forces: Callable[[], tuple[Array, Array]]
     imbalance: float
     solve_time: float
+
+    @property
+    def connection_wrench(self) -> Array:
+        """(C, 6) wrench that the connection exerts on its lower (stud) part, about the centre of
+        its overlap at the stud plane, component axes [N, N m]."""
+        return self._forces[0]
+
+    @property
+    def contact_force(self) -> Array:
+        """(V,) compressive force at each of the system's `contacts` [N]."""
+        return self._forces[1]
+
+    @cached_property
+    def _forces(self) -> tuple[Array, Array]:
+        return self.forces()
 
 
 @dataclass(frozen=True, eq=False)

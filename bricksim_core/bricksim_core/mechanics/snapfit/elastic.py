@@ -208,6 +208,19 @@ class ElasticStructure:
         """(F,) or (F, m) scaled displacements [m] under (F,) or (F, m) scaled loads [N]."""
         return self._factor.solve(loads)
 
+    @property
+    def size(self) -> int:
+        """F, number of free displacements."""
+        return len(self.free)
+
+    def load(self, joint: int, wrench: Array) -> Array:
+        """(F,) loads J w by a (6,) scaled wrench [N] at one joint."""
+        strain = self.strain
+        ends = strain.indptr[6 * joint : 6 * joint + 7]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        values = strain.data[entries] * np.repeat(wrench, np.diff(ends))
+        return np.bincount(strain.indices[entries], values, len(self.free))
+
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
         return (self.stiffness * (self.strain @ displacements)).reshape(-1, 6)
@@ -243,3 +256,42 @@ _END = np.array([0, 1] * 12)
 _DISPLACEMENT = np.repeat([0, 4, 5, 1, 3, 5, 2, 3, 4, 3, 4, 5], 2)
 _ROWS = np.array([0, 6, 12, 18, 20, 22])
 """Layout of the 24 entries of a joint in J^T: end, displacement, first entry of each row."""
+
+
+class RigidPair:
+    """Two rigid bodies held together by joints, the first one fast: six displacements.
+
+    Args:
+        forward: (J,) True where the lower part of a joint is on the first body.
+        centres: (J, 3) points of the joints [m].
+        stiffness: (J, 6) diagonal stiffness about those points [N/m, N m/rad].
+
+    Attributes:
+        stiffness: (6 J,) scaled stiffness [N/m].
+        size: Number of displacements.
+    """
+
+    size = 6
+
+    def __init__(self, forward: NDArray[np.bool_], centres: Array, stiffness: Array) -> None:
+        sign = np.where(forward, 1.0, -1.0)[:, None, None]
+        self._maps = sign * wrench_maps(centres, centres.mean(axis=0))
+        self._jacobian = self._maps.transpose(1, 0, 2).reshape(6, -1)
+        self.stiffness = (stiffness / PITCHES**2).reshape(-1)
+        self._inverse = np.linalg.inv((self._jacobian * self.stiffness) @ self._jacobian.T)
+
+    def displacements(self, loads: Array) -> Array:
+        """(6,) or (6, m) scaled displacements [m] under scaled loads [N]."""
+        return self._inverse @ loads
+
+    def wrenches(self, displacements: Array) -> Array:
+        """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
+        return (self.stiffness * (displacements @ self._jacobian)).reshape(-1, 6)
+
+    def load(self, joint: int, wrench: Array) -> Array:
+        """(6,) loads by a (6,) scaled wrench at one joint."""
+        return self._maps[joint] @ wrench
+
+    def total(self, wrenches: Array) -> Array:
+        """(6,) loads by (J, 6) scaled wrenches."""
+        return self._jacobian @ wrenches.reshape(-1)

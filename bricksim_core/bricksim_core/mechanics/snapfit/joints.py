@@ -24,6 +24,7 @@ import numpy as np
 
 from bricksim_core.mechanics.geometry import Holder, Place, StudPattern, stud_contacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.parts import STUD_PITCH, STUD_RADIUS
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -108,6 +109,10 @@ class Joints:
         single = self.studs == 1
         alone = np.where(single, np.maximum(np.maximum(tip, 0.0) + twist, shear), shear + twist)
         return np.maximum(np.maximum(tip, alone), 0.0)
+
+    def greatest(self, scaled: Array) -> Array:
+        """(C,) utilization of (C, 6) scaled wrenches [N]."""
+        return self.utilization(scaled * PITCHES)
 
     def split(self, wrench: Array) -> tuple[Array, Array]:
         """What of the wrenches the studs give and what the faces.

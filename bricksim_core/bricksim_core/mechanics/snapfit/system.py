@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, Origin
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
 from bricksim_core.mechanics.snapfit.joints import (
+    Joints,
     joints_of,
     pull_moments,
     rectangle_corners,
@@ -209,7 +210,17 @@ class SnapFitSystem:
             limit=np.repeat([1.0, 0.0], [len(joints), resting]),
             strength=np.concatenate([joints.pull, np.full(resting, self._weight)]),
             constants=self.constants,
+            greatest=self._greatest,
         )
+
+    def _greatest(self, wrench: Array) -> Array:
+        """(J,) greatest row, or 0, of (J, 6) scaled wrenches of joints and footprints."""
+        count = len(self.joints)
+        joints = self.joints.greatest(wrench[:count])
+        if not len(self._ground_rows):
+            return joints
+        below = np.matmul(self._ground_rows, (wrench[count:] * PITCHES)[:, :, None])[:, :, 0]
+        return np.concatenate([joints, np.maximum(below.max(axis=1), 0.0)])
 
     @cached_property
     def _solver(self) -> YieldSolver:
@@ -217,7 +228,7 @@ class SnapFitSystem:
 
     @cached_property
     def _whole(self) -> WholeProblem:
-        return WholeProblem(self._equations)
+        return WholeProblem(self._structure, self._equations)
 
     def solve(self, loads: Array) -> Solution:
         """Internal forces under the loads; see `ComponentSystem.solve`.
@@ -313,31 +324,25 @@ class SnapFitSystem:
     def _solution(
         self, yielded: Yielded, imbalance: float, status: SolveStatus, message: str, start: float
     ) -> Solution:
-        count = len(self.joints)
-        wrench = yielded.wrench[:count] * PITCHES
-        studs, corners = self.joints.split(wrench)
-        below = -pull_moments(yielded.wrench[count:] * PITCHES)
-        ground = spread_push(below, self._footprints[2])
         return Solution(
             status=status,
             message=message,
-            utilization=self.joints.utilization(wrench),
-            connection_wrench=studs,
-            contact_force=np.concatenate(
-                [corners.reshape(-1), ground.reshape(-1), np.maximum(yielded.push, 0.0)]
-            ),
+            utilization=self.joints.greatest(yielded.wrench[: len(self.joints)]),
+            forces=partial(_forces, self.joints, self._footprints[2], yielded),
             imbalance=max(imbalance, self._ground_tension(yielded.wrench)),
             solve_time=time.perf_counter() - start,
         )
 
     def _failed(self, message: str, start: float) -> Solution:
         count = len(self.joints)
+        wrench = np.full((count + len(self._footprints[0]), 6), np.nan)
+        none = np.zeros(0, dtype=np.int64)
+        unknown = Yielded(wrench, np.full(len(self.pushes), np.nan), none, np.zeros(0))
         return Solution(
             status=SolveStatus.FAILED,
             message=message,
             utilization=np.full(count, np.nan),
-            connection_wrench=np.full((count, 6), np.nan),
-            contact_force=np.full(len(self.contacts.part_a), np.nan),
+            forces=partial(_forces, self.joints, self._footprints[2], unknown),
             imbalance=np.nan,
             solve_time=time.perf_counter() - start,
         )
@@ -348,6 +353,15 @@ class SnapFitSystem:
         if self._floating:
             loads, imbalance = balanced(self._layout, self._body, loads)
         return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
+
+
+def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, Array]:
+    """What `Solution.forces` gives."""
+    count = len(joints)
+    studs, corners = joints.split(yielded.wrench[:count] * PITCHES)
+    ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), footprint)
+    push = np.maximum(yielded.push, 0.0)
+    return studs, np.concatenate([corners.reshape(-1), ground.reshape(-1), push])
 
 
 @dataclass(frozen=True, eq=False)

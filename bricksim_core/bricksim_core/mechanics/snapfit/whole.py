@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from bricksim_core.errors import SolverError
+from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.yielding import Equations, Yielded
 from bricksim_core.mechanics.types import LimitLoad
 from bricksim_core.spatial import Array
@@ -38,11 +39,12 @@ class WholeProblem:
     """The equations of a component as one sparse system.
 
     Args:
-        equations: What to solve.
+        structure: The bonded structure.
+        equations: What to solve on it.
     """
 
-    def __init__(self, equations: Equations) -> None:
-        structure, limits = equations.structure, equations.limits
+    def __init__(self, structure: ElasticStructure, equations: Equations) -> None:
+        limits = equations.limits
         gap, push_loads = equations.gap, equations.push_loads
         self._structure, self._limits = structure, limits
         self._gap, self._compliance = gap, equations.compliance

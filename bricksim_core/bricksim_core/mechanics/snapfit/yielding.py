@@ -16,13 +16,15 @@ result is kept as long as the topology stays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -58,11 +60,13 @@ class Limits:
         rows: (J, ROWS, 6) utilization per scaled wrench [1/N].
         limit: (J,) bound of the rows [-]: 1, or 0 for a joint that can only push.
         softness: (J,) E, overload per multiplier [1/J].
+        greatest: Gives the (J,) greatest rows, or 0, of (J, 6) scaled wrenches.
     """
 
     rows: Array
     limit: Array
     softness: Array
+    greatest: Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,13 @@ class Yielded:
     multiplier: Array
 
 
-def limits_of(rows: Array, limit: Array, strength: Array, constants: SnapFitConstants) -> Limits:
+def limits_of(
+    rows: Array,
+    limit: Array,
+    strength: Array,
+    constants: SnapFitConstants,
+    greatest: Callable[[Array], Array],
+) -> Limits:
     """Limits whose softness goes inversely with strength: joints side by side share an overload.
 
     Args:
@@ -90,9 +100,36 @@ def limits_of(rows: Array, limit: Array, strength: Array, constants: SnapFitCons
         limit: (J,) bound of the rows [-].
         strength: (J,) [N].
         constants: For softness and stiffness.
+        greatest: See `Limits`.
     """
     soft = constants.softness * constants.stud_stiffness / constants.contact_strength
-    return Limits(rows * PITCHES, limit, soft / strength)
+    return Limits(rows * PITCHES, limit, soft / strength, greatest)
+
+
+class BondedStructure(Protocol):
+    """What the search needs of a structure that never yields; see `ElasticStructure`."""
+
+    @property
+    def size(self) -> int:
+        """F, number of free displacements."""
+        ...
+
+    @property
+    def stiffness(self) -> Array:
+        """(6 J,) scaled stiffness [N/m]."""
+        ...
+
+    def displacements(self, loads: Array) -> Array:
+        """(F,) or (F, m) scaled displacements [m] under scaled loads [N]."""
+        ...
+
+    def wrenches(self, displacements: Array) -> Array:
+        """(J, 6) scaled wrenches [N]."""
+        ...
+
+    def load(self, joint: int, wrench: Array) -> Array:
+        """(F,) loads J w by a (6,) scaled wrench at one joint."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +144,7 @@ class Equations:
         compliance: (V,) 1/k [m/N].
     """
 
-    structure: ElasticStructure
+    structure: BondedStructure
     limits: Limits
     push_loads: sp.csc_array
     gap: Array
@@ -120,20 +157,27 @@ class Kept:
 
     Attributes:
         slot: Their positions below.
-        loads: (F, S) columns of C and B.
-        response: (F, S) displacements under these.
-        flexibility: (S, S) loads^T response.
+        loads: (S, F) rows of C^T and B^T.
+        response: (S, F) displacements under these.
+        matrix: (S, S) the conditions' coefficients, without softness.
+        softness: (S, S) softness.
+        bound: (S,) limits and gaps.
+        sign: (S,) -1 for rows, 1 for pushes.
     """
 
     slot: dict[int, int]
     loads: Array
     response: Array
-    flexibility: Array
+    matrix: Array
+    softness: Array
+    bound: Array
+    sign: Array
 
     @staticmethod
     def nothing(size: int) -> Kept:
         """Before the first solve."""
-        return Kept({}, np.zeros((size, 0)), np.zeros((size, 0)), np.zeros((0, 0)))
+        none, square, rows = np.zeros(0), np.zeros((0, 0)), np.zeros((0, size))
+        return Kept({}, rows, rows, square, square, none, none)
 
 
 class YieldSolver:
@@ -154,7 +198,7 @@ class YieldSolver:
         self._gap = equations.gap
         self._compliance = equations.compliance
         self._first_push = len(equations.limits.limit) * ROWS
-        self.kept = Kept.nothing(len(equations.structure.free))
+        self.kept = Kept.nothing(equations.structure.size)
 
     def solve(self, displacements: Array, guess: IntArray) -> Yielded | None:
         """Lets the structure yield.
@@ -171,90 +215,192 @@ class YieldSolver:
             The solution, None if rounding, more than `MAX_PIVOTS` changes or more than
             `MAX_MEMBERS` members of the active set stood in the way.
         """
-        elastic = displacements
-        closed = self._approach @ elastic - self._gap
-        value = np.zeros(self._first_push + len(closed))
-        value[self._first_push :] = np.maximum(closed, 0.0) / self._compliance
-        members = np.union1d(guess, np.flatnonzero(value))
-        for _ in range(MAX_PIVOTS):
+        search = _Search(self, displacements)
+        members = np.union1d(guess, np.flatnonzero(search.value))
+        for pivot in range(MAX_PIVOTS):
             if len(members) > MAX_MEMBERS:
                 return None
             try:
-                multiplier = self._multipliers(elastic, members)
+                changed = search.step(members)
             except np.linalg.LinAlgError:
                 return None
-            target = np.zeros_like(value)
-            target[members] = multiplier
-            final = self._displaced(elastic, members, multiplier)
-            step, blocking = self._step(displacements, value, final, target, members)
-            if step < 1.0:
-                displacements = displacements + step * (final - displacements)
-                value = value + step * (target - value)
-                value[blocking[blocking < self._first_push]] = 0.0
-                members = np.setxor1d(members, blocking)
-                continue
-            displacements, value = final, target
-            state, entering = self._state(final, members, multiplier)
-            pulling = members[(members >= self._first_push) & (multiplier < -_PUSH_TOLERANCE)]
-            if not len(entering) and not len(pulling):
-                return self._hardened(elastic, state)
-            members = np.setxor1d(members, np.concatenate([entering, pulling]))
+            if changed is None:
+                yielded, entering = search.found(members, single=pivot >= _FAST_PIVOTS)
+                if not len(entering):
+                    return yielded
+                changed = entering
+            members = np.setxor1d(members, changed)
         return None
 
-    def _step(
-        self, now: Array, value: Array, final: Array, target: Array, members: IntArray
-    ) -> tuple[float, IntArray]:
-        """Greatest step in [0, 1] that keeps all mu and s >= 0, and the members that stop it.
-
-        Args:
-            now: (F,) displacements before the step.
-            value: Multipliers before it, of all rows and pushes.
-            final: (F,) displacements at its end.
-            target: Multipliers at its end.
-            members: Active rows and pushes.
-        """
-        rows = members[members < self._first_push]
-        least = -_NEGATIVE * np.abs(target[rows]).max(initial=0.0)
-        falling = rows[target[rows] < least]
-        left = self._gap - self._approach @ final
-        left[members[members >= self._first_push] - self._first_push] = 0.0
-        closing = np.flatnonzero(left < -_PUSH_TOLERANCE * self._compliance)
-        before = self._gap + self._compliance * value[self._first_push :] - self._approach @ now
-        room = np.concatenate([value[falling], np.maximum(before[closing], 0.0)])
-        ratio = room / (room - np.concatenate([target[falling], left[closing]]))
-        step = float(ratio.min(initial=1.0))
-        stopping = np.concatenate([falling, closing + self._first_push])
-        return step, stopping[ratio <= step]
-
-    def _slots(self, members: IntArray) -> IntArray:
+    def slots(self, members: IntArray) -> IntArray:
         """Positions of the members in what is kept, which new ones enter."""
-        kept = self.kept
-        new = [m for m in members.tolist() if m not in kept.slot]
+        slot = self.kept.slot
+        new = [m for m in members.tolist() if m not in slot]
         if new:
-            loads = np.column_stack([self._load(m) for m in new])
-            response = self._structure.displacements(loads)
-            across = kept.loads.T @ response
-            first = len(kept.slot)
-            self.kept = kept = Kept(
-                slot=kept.slot | {m: first + i for i, m in enumerate(new)},
-                loads=np.column_stack([kept.loads, loads]),
-                response=np.column_stack([kept.response, response]),
-                flexibility=np.block([[kept.flexibility, across], [across.T, loads.T @ response]]),
+            self._keep(np.array(new))
+            slot = self.kept.slot
+        return np.array([slot[m] for m in members.tolist()], dtype=np.int64)
+
+    def _keep(self, new: IntArray) -> None:
+        kept, limits = self.kept, self._limits
+        loads = np.array([self._load(m) for m in new.tolist()])
+        response = self._structure.displacements(np.ascontiguousarray(loads.T)).T
+        across, own = kept.loads @ response.T, loads @ response.T
+        is_row = new < self._first_push
+        sign = np.where(is_row, -1.0, 1.0)
+        corner, softness = sign[:, None] * own, np.zeros(own.shape)
+        known = np.fromiter(kept.slot, dtype=np.int64, count=len(kept.slot))
+        ahead, behind = kept.sign[:, None] * across, sign[:, None] * across.T
+        soft_ahead, soft_behind = np.zeros(ahead.shape), np.zeros(behind.shape)
+        for i in np.flatnonzero(is_row).tolist():
+            joint, row = divmod(int(new[i]), ROWS)
+            block = slice(6 * joint, 6 * joint + 6)
+            stiff = limits.rows[joint] @ (
+                self._structure.stiffness[block] * limits.rows[joint, row]
             )
-        return np.array([kept.slot[m] for m in members.tolist()], dtype=np.int64)
+            # Rows of one joint share its softness; a little more of their own sets them apart.
+            soft = limits.softness[joint]
+            mates = np.flatnonzero(new // ROWS == joint)
+            mates = mates[is_row[mates]]
+            corner[i, mates] += stiff[new[mates] % ROWS]
+            softness[i, mates] += soft
+            softness[i, i] += soft * _APART
+            mates = np.flatnonzero((known // ROWS == joint) & (known < self._first_push))
+            behind[i, mates] += stiff[known[mates] % ROWS]
+            ahead[mates, i] += stiff[known[mates] % ROWS]
+            soft_behind[i, mates] += soft
+            soft_ahead[mates, i] += soft
+        pushes = np.flatnonzero(~is_row)
+        corner[pushes, pushes] += self._compliance[new[pushes] - self._first_push]
+        bound = np.empty(len(new))
+        bound[is_row] = limits.limit[new[is_row] // ROWS]
+        bound[pushes] = self._gap[new[pushes] - self._first_push]
+        first = len(kept.slot)
+        self.kept = Kept(
+            slot=kept.slot | {m: first + i for i, m in enumerate(new.tolist())},
+            loads=np.concatenate([kept.loads, loads]),
+            response=np.concatenate([kept.response, response]),
+            matrix=np.block([[kept.matrix, ahead], [behind, corner]]),
+            softness=np.block([[kept.softness, soft_ahead], [soft_behind, softness]]),
+            bound=np.concatenate([kept.bound, bound]),
+            sign=np.concatenate([kept.sign, sign]),
+        )
 
     def _load(self, member: int) -> Array:
         """(F,) J D R_r^T of a row, B_v of a push."""
         if member >= self._first_push:
-            return self._push_loads[:, [member - self._first_push]].toarray()[:, 0]
+            push, loads = member - self._first_push, self._push_loads
+            entries = slice(*loads.indptr[push : push + 2].tolist())
+            load = np.zeros(self._structure.size)
+            load[loads.indices[entries]] = loads.data[entries]
+            return load
         joint, row = divmod(member, ROWS)
-        block = slice(6 * joint, 6 * joint + 6)
-        slip = self._structure.stiffness[block] * self._limits.rows[joint, row]
-        return self._structure.jacobian[:, block] @ slip
+        stiffness = self._structure.stiffness[6 * joint : 6 * joint + 6]
+        return self._structure.load(joint, stiffness * self._limits.rows[joint, row])
 
-    def _multipliers(
-        self, displacements: Array, members: IntArray, softening: float = 1.0
-    ) -> Array:
+
+class _Search:
+    """One search of a `YieldSolver`.
+
+    Args:
+        solver: The solver.
+        elastic: (F,) response of the bonded structure to the loads.
+
+    Attributes:
+        value: Multipliers mu and lambda of all rows and pushes where the search is.
+    """
+
+    def __init__(self, solver: YieldSolver, elastic: Array) -> None:
+        self._solver = solver
+        self._elastic = elastic
+        self._displaced = elastic
+        self._first = solver._first_push
+        self._pushing = len(solver._gap) > 0
+        self._closing = self._closed(elastic)
+        self.value = np.zeros(self._first + len(self._closing))
+        self.value[self._first :] = np.maximum(self._closing, 0.0) / solver._compliance
+        self._target = self.value
+        self._multiplier = np.zeros(0)
+
+    def step(self, members: IntArray) -> IntArray | None:
+        """Goes to where all members sit exactly at their limits, or as far as that is possible.
+
+        Returns:
+            The members that stop it on the way, None if nothing does.
+        """
+        solver = self._solver
+        self._multiplier = self._multipliers(members)
+        final = self._final(members, self._multiplier)
+        closing = self._closed(final)
+        target = np.zeros_like(self.value)
+        target[members] = self._multiplier
+
+        # Greatest step in [0, 1] that keeps all mu and remaining gaps s >= 0.
+        own = members[members < self._first]
+        least = -_NEGATIVE * np.abs(target[own]).max(initial=0.0)
+        falling = own[target[own] < least]
+        left = -closing
+        left[members[members >= self._first] - self._first] = 0.0
+        shut = np.flatnonzero(left < -_PUSH_TOLERANCE * solver._compliance)
+        if len(falling) or len(shut):
+            before = solver._compliance[shut] * self.value[self._first + shut]
+            before -= self._closing[shut]
+            room = np.concatenate([self.value[falling], np.maximum(before, 0.0)])
+            ratio = room / (room - np.concatenate([target[falling], left[shut]]))
+            step = float(ratio.min(initial=1.0))
+            if step < 1.0:
+                blocking = np.concatenate([falling, shut + self._first])[ratio <= step]
+                self._displaced = self._displaced + step * (final - self._displaced)
+                self._closing = self._closing + step * (closing - self._closing)
+                self.value = self.value + step * (target - self.value)
+                self.value[blocking[blocking < self._first]] = 0.0
+                return blocking
+        self._displaced, self._closing, self.value = final, closing, target
+        return None
+
+    def found(self, members: IntArray, single: bool) -> tuple[Yielded, IntArray]:
+        """The forces where the search is, and what has to enter or leave the active set.
+
+        Args:
+            members: The active set, at whose limits the search is.
+            single: One change only.
+        """
+        solver, limits = self._solver, self._solver._limits
+        state, overload = self._forces(members, self._multiplier, self._displaced)
+        bound = limits.limit + np.maximum(overload, 0.0)
+        over = np.flatnonzero(limits.greatest(state.wrench) > bound + TOLERANCE)
+        excess = np.matmul(limits.rows[over], state.wrench[over, :, None])[:, :, 0]
+        excess -= bound[over, None]
+        place = np.full(len(bound), -1)
+        place[over] = np.arange(len(over))
+        active, row = np.divmod(members[members < self._first], ROWS)
+        taken = place[active] >= 0
+        excess[place[active[taken]], row[taken]] = -np.inf
+        worst = excess.argmax(axis=1) if len(over) else over
+        most = excess[np.arange(len(over)), worst]
+        entering = (over * ROWS + worst)[most > TOLERANCE]
+
+        closed = self._closing - solver._compliance * state.push
+        held = members[members >= self._first] - self._first
+        closed[held] = -np.inf
+        pressed = np.flatnonzero(closed > _PUSH_TOLERANCE * solver._compliance)
+        pulling = held[state.push[held] < -_PUSH_TOLERANCE]
+        if single:
+            if len(entering):
+                return state, entering[[int(np.argmax(most[most > TOLERANCE]))]]
+            if len(pulling):
+                return state, pulling[[int(np.argmin(state.push[pulling]))]] + self._first
+            pressed = pressed[np.argsort(-closed[pressed])[:1]]
+        changes = np.concatenate([entering, pressed + self._first, pulling + self._first])
+        return (self._hardened(state) if not len(changes) else state), changes
+
+    def _closed(self, displacements: Array) -> Array:
+        """(V,) how far parts would have moved into each other [m]."""
+        if not self._pushing:
+            return np.zeros(0)
+        return self._solver._approach @ displacements - self._solver._gap
+
+    def _multipliers(self, members: IntArray, softening: float = 1.0) -> Array:
         """Multipliers for which all members sit exactly at their limits.
 
         With C = J D R^T, rows obey (R D R^T + E - C^T K^-1 C) mu - C^T K^-1 B lambda = R w0 - limit
@@ -262,75 +408,50 @@ class YieldSolver:
         """
         if not len(members):
             return np.zeros(0)
-        slots = self._slots(members)
-        is_row = members < self._first_push
-        sign = np.where(is_row, -1.0, 1.0)
-        matrix = sign[:, None] * self.kept.flexibility[np.ix_(slots, slots)]
-        excess = -sign * (self.kept.loads.T @ displacements)[slots]
-
-        joint, row = np.divmod(members[is_row], ROWS)
-        rows = self._limits.rows[joint, row]
-        own = (rows * self._structure.stiffness.reshape(-1, 6)[joint]) @ rows.T
-        softness = softening * self._limits.softness[joint]
-        own += softness[:, None] * (1.0 + _APART * np.eye(len(joint)))
-        matrix[np.ix_(is_row, is_row)] += own * (joint[:, None] == joint)
-        excess[is_row] -= self._limits.limit[joint]
-
-        pushes, at = members[~is_row] - self._first_push, np.flatnonzero(~is_row)
-        matrix[at, at] += self._compliance[pushes]
-        excess[at] -= self._gap[pushes]
+        at = self._solver.slots(members)
+        kept = self._solver.kept
+        square = np.ix_(at, at)
+        matrix = kept.matrix[square] + softening * kept.softness[square]
+        excess = -kept.sign[at] * (kept.loads[at] @ self._elastic) - kept.bound[at]
         return np.linalg.solve(matrix, excess)
 
-    def _hardened(self, elastic: Array, soft: Yielded) -> Yielded:
+    def _final(self, members: IntArray, multiplier: Array) -> Array:
+        """(F,) displacements for given multipliers."""
+        if not len(members):
+            return self._elastic
+        at = self._solver.slots(members)
+        return self._elastic + multiplier @ self._solver.kept.response[at]
+
+    def _forces(
+        self, members: IntArray, multiplier: Array, displacements: Array
+    ) -> tuple[Yielded, Array]:
+        """Forces for given multipliers, and the (J,) overload that they stand for."""
+        structure, limits = self._solver._structure, self._solver._limits
+        slip = np.zeros((len(limits.limit), 6))
+        overload = np.zeros(len(limits.limit))
+        push = np.zeros(len(self._closing))
+        is_row = members < self._first
+        joint, row = np.divmod(members[is_row], ROWS)
+        np.add.at(slip, joint, limits.rows[joint, row] * multiplier[is_row, None])
+        np.add.at(overload, joint, limits.softness[joint] * multiplier[is_row])
+        push[members[~is_row] - self._first] = multiplier[~is_row]
+        wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
+        return Yielded(wrench, push, members, multiplier), overload
+
+    def _hardened(self, soft: Yielded) -> Yielded:
         """The limit of vanishing softness, with the active set of a soft solution.
 
         All results depend on the softness linearly to first order; a second solve with twice the
         softness takes that order out.
         """
-        rows = soft.members[soft.members < self._first_push]
-        if not len(rows):
+        if not (soft.members < self._first).any():
             return soft
-        multiplier = self._multipliers(elastic, soft.members, softening=2.0)
-        final = self._displaced(elastic, soft.members, multiplier)
-        softer, _ = self._state(final, soft.members, multiplier)
+        multiplier = self._multipliers(soft.members, softening=2.0)
+        final = self._final(soft.members, multiplier)
+        softer, _ = self._forces(soft.members, multiplier, final)
         return Yielded(
             wrench=2.0 * soft.wrench - softer.wrench,
             push=2.0 * soft.push - softer.push,
             members=soft.members,
             multiplier=soft.multiplier,
         )
-
-    def _displaced(self, elastic: Array, members: IntArray, multiplier: Array) -> Array:
-        """(F,) displacements for given multipliers."""
-        if not len(members):
-            return elastic
-        slots = self._slots(members)
-        weights = np.zeros(len(self.kept.slot))
-        weights[slots] = multiplier
-        return elastic + self.kept.response @ weights
-
-    def _state(
-        self, displacements: Array, members: IntArray, multiplier: Array
-    ) -> tuple[Yielded, IntArray]:
-        """Forces for given multipliers, and what else has to act then."""
-        structure, limits = self._structure, self._limits
-        slip = np.zeros((len(limits.limit), 6))
-        overload = np.zeros(len(limits.limit))
-        push = np.zeros(len(self._gap))
-        is_row = members < self._first_push
-        joint, row = np.divmod(members[is_row], ROWS)
-        np.add.at(slip, joint, limits.rows[joint, row] * multiplier[is_row, None])
-        np.add.at(overload, joint, limits.softness[joint] * multiplier[is_row])
-        push[members[~is_row] - self._first_push] = multiplier[~is_row]
-        wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
-
-        excess = np.matmul(limits.rows, wrench[:, :, None])[:, :, 0]
-        excess -= (limits.limit + np.maximum(overload, 0.0))[:, None]
-        excess[joint, row] = -np.inf
-        worst = excess.argmax(axis=1)
-        over = np.flatnonzero(excess[np.arange(len(worst)), worst] > TOLERANCE)
-        closed = self._approach @ displacements - self._gap - self._compliance * push
-        closed[members[~is_row] - self._first_push] = -np.inf
-        pressed = np.flatnonzero(closed > _PUSH_TOLERANCE * self._compliance) + self._first_push
-        entering = np.concatenate([over * ROWS + worst[over], pressed])
-        return Yielded(wrench, push, members, multiplier), entering
