@@ -40,6 +40,7 @@ class PartTable:
 
     Attributes:
         ids: (N,) part ids.
+        components: (N,) component of each part.
         row: (N,) row of each part's component among the scene's components.
         component_T_part: (N, 4, 4) poses in the component frames [m].
         arms: (N, 3) from the component's COM to the part's, component axes [m].
@@ -47,6 +48,7 @@ class PartTable:
     """
 
     ids: IntArray
+    components: IntArray
     row: NDArray[np.intp]
     component_T_part: Array
     arms: Array
@@ -67,6 +69,16 @@ class SceneState:
     edited: dict[int, tuple[Array, Array]]
     submitted: frozenset[int]
     masses: dict[int, MassProperties]
+
+
+_NO_PARTS = PartTable(
+    ids=np.zeros(0, dtype=np.int64),
+    components=np.zeros(0, dtype=np.int64),
+    row=np.zeros(0, dtype=np.intp),
+    component_T_part=np.zeros((0, 4, 4)),
+    arms=np.zeros((0, 3)),
+    sizes=np.zeros((0, 3), dtype=np.int64),
+)
 
 
 class Scene:
@@ -96,7 +108,7 @@ class Scene:
         self._edited: dict[int, tuple[Array, Array]] = {}
         self._submitted: frozenset[int] = frozenset()
         self._masses: dict[int, MassProperties] = {}
-        self.table = self._make_table()
+        self.table = _NO_PARTS
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -349,17 +361,50 @@ class Scene:
             EngineError: The engine refuses.
         """
         present = set(self.graph.component_ids)
-        removed = [c for c in sorted(self._submitted) if c in self._edited or c not in present]
-        added = [self.body(c) for c in sorted(self._edited)]
-        self._engine.update(removed, added, self.seated)
-        ids = sorted(present)
-        self.poses = np.array([self.pose(c) for c in ids]).reshape(-1, 4, 4)
-        self.twists = np.array([self.twist(c) for c in ids]).reshape(-1, 6)
-        self.component_ids = np.array(ids, dtype=np.int64)
+        gone = [c for c in sorted(self._submitted) if c in self._edited or c not in present]
+        self._engine.update(gone, [self.body(c) for c in sorted(self._edited)], self.seated)
+        ids = np.array(sorted(present), dtype=np.int64)
+        self.poses, self.twists = self._carried(ids)
+        self.table = self._changed_table(ids, gone)
+        self.component_ids = ids
         self._edited = {}
         self._submitted = frozenset(present)
-        self._masses = {c: m for c, m in self._masses.items() if c in present}
-        self.table = self._make_table()
+        for component in self._masses.keys() - present:
+            del self._masses[component]
+
+    def _carried(self, ids: IntArray) -> tuple[Array, Array]:
+        """Poses and twists of components: as edited, else as they are."""
+        poses, twists = np.empty((len(ids), 4, 4)), np.empty((len(ids), 6))
+        _, old, new = np.intersect1d(self.component_ids, ids, True, return_indices=True)
+        poses[new], twists[new] = self.poses[old], self.twists[old]
+        for component, (pose, twist) in self._edited.items():
+            row = int(np.searchsorted(ids, component))
+            poses[row], twists[row] = pose, twist
+        return poses, twists
+
+    def _changed_table(self, ids: IntArray, gone: Sequence[int]) -> PartTable:
+        """The table after the edits: rows of components that stay, and new ones."""
+        table = self.table
+        kept = ~np.isin(table.components, gone)
+        changed = sorted(self._edited)
+        layouts = [self.graph.layout(c) for c in changed]
+        part_ids = np.concatenate([table.ids[kept], *(la.part_ids for la in layouts)])
+        order = np.argsort(part_ids)
+        counts = [len(la.part_ids) for la in layouts]
+        components = np.concatenate(
+            [table.components[kept], np.repeat(np.array(changed, dtype=np.int64), counts)]
+        )[order]
+        arms = [la.coms - self.mass(c).com for c, la in zip(changed, layouts, strict=True)]
+        return PartTable(
+            ids=part_ids[order],
+            components=components,
+            row=np.searchsorted(ids, components),
+            component_T_part=np.concatenate(
+                [table.component_T_part[kept], *(la.component_T_parts for la in layouts)]
+            )[order],
+            arms=np.concatenate([table.arms[kept], *arms])[order],
+            sizes=np.concatenate([table.sizes[kept], *(la.dimensions for la in layouts)])[order],
+        )
 
     def read(self, report: StepReport) -> None:
         """Takes over the state at the end of an engine step."""
@@ -396,26 +441,6 @@ class Scene:
         row = int(np.searchsorted(self.component_ids, component))
         assert self.component_ids[row] == component
         return row
-
-    def _make_table(self) -> PartTable:
-        layouts = [self.graph.layout(c) for c in self.component_ids.tolist()]
-        coms = [self.mass(c).com for c in self.component_ids.tolist()]
-        none = np.zeros((0,), dtype=np.int64)
-        ids = np.concatenate([none, *(la.part_ids for la in layouts)])
-        order = np.argsort(ids)
-        counts = [len(la.part_ids) for la in layouts]
-        arms = [la.coms - com for la, com in zip(layouts, coms, strict=True)]
-        return PartTable(
-            ids=ids[order],
-            row=np.repeat(np.arange(len(layouts)), counts)[order],
-            component_T_part=np.concatenate(
-                [np.zeros((0, 4, 4)), *(la.component_T_parts for la in layouts)]
-            )[order],
-            arms=np.concatenate([np.zeros((0, 3)), *arms])[order],
-            sizes=np.concatenate(
-                [np.zeros((0, 3), dtype=np.int64), *(la.dimensions for la in layouts)]
-            )[order],
-        )
 
 
 def stacked(below: ComponentLayout, above: ComponentLayout) -> list[tuple[int, int]]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import engine_suite as suite
+import mujoco
 import numpy as np
 import pytest
 from engine_suite import at, body, brick_layout
@@ -137,6 +139,41 @@ def test_bricks_at_rest_sleep_and_wake() -> None:
     for _ in range(60):
         report = engine.step()
     assert engine.poses[0][2, 3] < height - 0.5e-3
+
+
+def test_still_components_are_bit_by_bit_where_they_were() -> None:
+    """MuJoCo asked itself, on a copy, says the same of a scene that sleeps."""
+    engine = make()
+    layouts = [brick_layout(BrickShape(4, 2), i) for i in range(6)]
+    poses = [at(0.05 * i, 0, 0.004 * i, (0.1 * i, 0, 0)) for i in range(6)]
+    engine.update(
+        [], [body(i, la, p) for i, (la, p) in enumerate(zip(layouts, poses, strict=True))]
+    )
+    last = engine.step()
+    stages = set()
+    for _ in range(400):
+        copied = copy.copy(engine.data)
+        mujoco.mj_step(engine.model, copied)
+        report = engine.step()
+        rows = report.still
+        assert rows is not None
+        stages.add(int(rows.sum()))
+        for name in ("world_T_component", "twist"):
+            np.testing.assert_array_equal(
+                getattr(report, name)[rows], getattr(last, name)[rows], err_msg=name
+            )
+        for part in np.flatnonzero(rows).tolist():
+            own, before = (
+                r.contacts.normal_impulse[r.contacts.part_b == part] for r in (report, last)
+            )
+            np.testing.assert_array_equal(own, before)
+        if rows.all():
+            np.testing.assert_array_equal(copied.qpos, engine.data.qpos)
+            np.testing.assert_array_equal(copied.qvel, engine.data.qvel)
+            assert report.world_T_component is last.world_T_component
+        last = report
+    assert {0, 6} <= stages and len(stages) > 2  # they fell asleep one after the other
+    assert engine.time == pytest.approx(401 * engine.timestep, rel=1e-12)
 
 
 def test_seated_pair_is_not_pushed_apart() -> None:

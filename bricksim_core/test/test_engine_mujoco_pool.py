@@ -129,7 +129,7 @@ def test_a_changed_model_is_the_compiled_one() -> None:
             truth.body_geomadr[element], truth.body_geomadr[element] + truth.body_geomnum[element]
         ):
             part, shape = map(int, truth.geom(geom).name.split("_"))
-            mine = pool.geom(part, shape)
+            mine = pool.geoms([(part, shape)])[0]
             assert model.geom_bodyid[mine] == slot
             for name in (
                 "type",

@@ -100,6 +100,8 @@ class StepReport:
         previous_twist: (K, 6) velocities at the start [m/s, rad/s].
         contacts: Contacts with the impulses that acted during the step. Their lever arms refer to
             the poses at the start of the step.
+        still: (K,) True for components whose pose, twist and contacts are bit by bit those of the
+            last step, as they sleep; None if the engine does not tell.
     """
 
     time: float
@@ -110,6 +112,7 @@ class StepReport:
     previous_world_T_component: Array
     previous_twist: Array
     contacts: Contacts
+    still: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,8 @@ def wxyz(rotation: Array) -> Array:
 
 def quaternions(axes: Array) -> Array:
     """(N, 4) unit quaternions in MuJoCo's order of (N, 3, 3) rotations."""
+    if np.array_equal(axes, np.broadcast_to(axes[0], axes.shape)):  # most structures
+        return np.tile(wxyz(axes[0]), (len(axes), 1))
     return Rotation.from_matrix(axes).as_quat(canonical=True, scalar_first=True)
 
 

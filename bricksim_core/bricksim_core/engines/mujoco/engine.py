@@ -50,6 +50,7 @@ from bricksim_core.engines.mujoco.stepping import (
     StepLength,
     carry_gripped,
     load_spin,
+    read_moved,
     read_state,
     step_parts,
 )
@@ -315,11 +316,18 @@ class MujocoEngine:
     def _set_pairs(self) -> None:
         pool = self._pool
         self._pair_rows = set_pairs(
-            pool.model, self._seated, self._yielding, self._contact, self._geom, pool.unused_geom
+            pool.model, self._seated, self._yielding, self._contact, self._find, pool.unused_geom
         )
 
-    def _geom(self, geom: Geom) -> int:
-        return self._model.geom(geom).id if isinstance(geom, str) else self._pool.geom(*geom)
+    def _find(self, geoms: Sequence[Geom]) -> NDArray[np.intp]:
+        """Geoms of the model."""
+        found = np.zeros(len(geoms), dtype=np.intp)
+        bricks = [i for i, geom in enumerate(geoms) if not isinstance(geom, str)]
+        found[bricks] = self._pool.geoms([g for g in geoms if not isinstance(g, str)])
+        for i, geom in enumerate(geoms):
+            if isinstance(geom, str):
+                found[i] = self._model.geom(geom).id
+        return found
 
     def _rebuild(self, capacity: Capacity, new: Mapping[int, Body]) -> None:
         """Compiles a model with room for more and carries the state over."""
@@ -387,15 +395,54 @@ class MujocoEngine:
     def step(self) -> StepReport:
         """Advances by one time step; see `Engine.step`."""
         data, index = self._data, self._index
+        asleep, start = self._resting.asleep, data.time
+        previous = (self._poses, self._twists)
+        if self._nothing_moves():
+            touching = self._resting.contacts
+        else:
+            contacts = self._advance_parts()
+            self._resting, touching = self._resting.after(data, index, join_contacts(contacts))
+        data.time = start + self.timestep
+        still = asleep & self._resting.asleep
+        self._poses, self._twists = read_moved(data, index, ~still, *previous)
+        still_components = np.zeros(len(index.ids), dtype=np.bool_)
+        still_components[index.free] = still
+        return StepReport(
+            time=self.time,
+            dt=self.timestep,
+            component_ids=index.ids,
+            world_T_component=self._poses,
+            twist=self._twists,
+            previous_world_T_component=previous[0],
+            previous_twist=previous[1],
+            contacts=touching,
+            still=still_components,
+        )
+
+    def _nothing_moves(self) -> bool:
+        """Whether a step would change the time and nothing else: everything sleeps and is not
+        pushed."""
+        return (
+            not self._robots
+            and not self._wrenches
+            and bool(self._resting.asleep.all())
+            and not self._data.xfrc_applied.any()
+        )
+
+    def _advance_parts(self) -> list[Contacts]:
+        """One step, in as many parts as its wrenches want; returns the contacts of each part.
+
+        Raises:
+            EngineError: The state became unstable; it is as before then.
+        """
+        data = self._data
         saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
         drives = {name: state.copy() for name, state in self._drives.items()}
         parts = step_parts(self._load_wrenches(), self.timestep)
         set_margins(self._model, self._pair_rows, self._seated, self._yielding, self.time)
-        contacts = []
         try:
             dt = self._length.set(parts)
-            for _ in range(parts):
-                contacts.append(self._advance(dt))
+            return [self._advance(dt) for _ in range(parts)]
         except EngineError:
             data.qpos[:], data.qvel[:], data.qacc_warmstart[:], data.time = saved
             self._drives = drives
@@ -404,20 +451,6 @@ class MujocoEngine:
             self._length.set(1)
             data.xfrc_applied[:] = 0.0
             self._wrenches = {}
-        data.time = saved[3] + self.timestep
-        previous_poses, previous_twists = self._poses, self._twists
-        self._poses, self._twists = read_state(data, index)
-        self._resting, touching = self._resting.after(data, index, join_contacts(contacts))
-        return StepReport(
-            time=self.time,
-            dt=self.timestep,
-            component_ids=index.ids,
-            world_T_component=self._poses,
-            twist=self._twists,
-            previous_world_T_component=previous_poses,
-            previous_twist=previous_twists,
-            contacts=touching,
-        )
 
     def _advance(self, dt: float) -> Contacts:
         """One MuJoCo step.

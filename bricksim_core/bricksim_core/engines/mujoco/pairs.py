@@ -10,10 +10,12 @@ deform there. The contact takes the depth at the snap for its zero and forgets i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import mujoco
+import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
@@ -59,7 +61,7 @@ def set_pairs(
     seated: Collection[tuple[int, int]],
     yielding: Mapping[GeomPair, Yielding],
     contact: ContactParameters,
-    find: Callable[[Geom], int],
+    find: Callable[[Sequence[Geom]], NDArray[np.intp]],
     unused: int,
 ) -> dict[GeomPair, int]:
     """Writes all pairs into a model, which has room for them.
@@ -69,7 +71,7 @@ def set_pairs(
         seated: Seated pairs (lower, upper part).
         yielding: Yielding pairs.
         contact: Contact parameters.
-        find: Finds a geom in the model.
+        find: Finds geoms in the model.
         unused: A static geom that touches nothing.
 
     Returns:
@@ -77,23 +79,21 @@ def set_pairs(
     """
     frictions = dict.fromkeys(seat_geoms(seated), contact.friction)
     frictions |= {names: pair.friction for names, pair in yielding.items()}
-    rows = []
-    for names, friction in frictions.items():
-        first, second = find(names[0]), find(names[1])
-        bodies = model.geom_bodyid[[first, second]].tolist()
-        if bodies[0] > bodies[1]:
-            first, second, bodies = second, first, bodies[::-1]
-        rows.append(((bodies[0] << 16) + bodies[1], first, second, friction, names))
-    rows.sort(key=lambda row: row[:3])
-    rest = slice(len(rows), None)
+    used, rest = slice(0, len(frictions)), slice(len(frictions), None)
+    geoms = np.stack([find([pair[i] for pair in frictions]) for i in range(2)], axis=1)
+    bodies = model.geom_bodyid[geoms]
+    turned = bodies[:, 0] > bodies[:, 1]
+    geoms[turned], bodies[turned] = geoms[turned, ::-1], bodies[turned, ::-1]
+    signature = (bodies[:, 0] << 16) + bodies[:, 1]
+    order = np.lexsort((geoms[:, 1], geoms[:, 0], signature))
+    model.pair_signature[used] = signature[order]
+    model.pair_geom1[used], model.pair_geom2[used] = geoms[order].T
+    model.pair_friction[used, :2] = np.array(list(frictions.values()))[order, None]
     model.pair_signature[rest] = _LAST
     model.pair_geom1[rest] = model.pair_geom2[rest] = unused
     model.pair_margin[rest] = -_NEVER
-    for i, (signature, first, second, friction, _) in enumerate(rows):
-        model.pair_signature[i] = signature
-        model.pair_geom1[i], model.pair_geom2[i] = first, second
-        model.pair_friction[i] = (friction, friction, 0.0, 0.0, 0.0)
-    return {names: i for i, (*_, names) in enumerate(rows)}
+    names = list(frictions)
+    return {names[i]: row for row, i in enumerate(order.tolist())}
 
 
 def set_margins(

@@ -93,6 +93,7 @@ class Pool:
         self._first_node = int(model.body_bvhadr[self._held])
         self._other_dofs = np.setdiff1d(np.arange(model.nv), self.slots.dof)
         self.component = np.full(count, NO_COMPONENT, dtype=np.int64)
+        self._slot: dict[int, int] = {}
         self.moments = np.ones((count, 3))
         self.body_T_component = np.tile(np.eye(4), (count, 1, 1))
         self.box_part = np.full(boxes, NO_PART, dtype=np.int64)
@@ -114,6 +115,7 @@ class Pool:
         other.model = copy.copy(self.model)
         for name in (*_PER_SLOT, *_PER_BOX):
             setattr(other, name, getattr(self, name).copy())
+        other._slot = dict(self._slot)
         return other
 
     # -- reading ------------------------------------------------------------------------------
@@ -133,10 +135,13 @@ class Pool:
             self.halves[rows],
         )
 
-    def geom(self, part_id: int, shape: int) -> int:
-        """Geom of the model that is a brick's box."""
-        rows = np.flatnonzero((self.box_part == part_id) & (self.box_shape == shape))
-        return self.first_geom + int(rows[0])
+    def geoms(self, bricks: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
+        """Geoms of the model that are bricks' boxes, given by part and contact shape id."""
+        parts, shapes = np.array(bricks, dtype=np.int64).reshape(-1, 2).T
+        used = self.used
+        keys = self.box_part[used] << 1 | self.box_shape[used]
+        order = np.argsort(keys)
+        return self.first_geom + used[order[np.searchsorted(keys[order], parts << 1 | shapes)]]
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -158,7 +163,7 @@ class Pool:
             new: Free components to put in.
             held: All components that the world holds afterwards, None if they are as before.
         """
-        old = {int(self.component[s]): s for s in self._slots_of(gone)}
+        old = {component: self._slot[component] for component in gone}
         for slot in old.values():
             self._empty(data, slot)
         if held is not None:
@@ -174,14 +179,13 @@ class Pool:
 
     def wake(self, data: mujoco.MjData, components: Collection[int]) -> None:
         """Wakes free components, with what sleeps in touch with them, in the next step."""
-        data.xfrc_applied[self.slots.body[self._slots_of(components)], 2] += _NUDGE
-
-    def _slots_of(self, components: Collection[int]) -> list[int]:
-        return np.flatnonzero(np.isin(self.component, list(components))).tolist()
+        slots = [self._slot[c] for c in components if c in self._slot]
+        data.xfrc_applied[self.slots.body[slots], 2] = _NUDGE
 
     def _empty(self, data: mujoco.MjData, slot: int) -> None:
         element, dof = int(self.slots.body[slot]), self.slots.dof[slot]
         self.wake(data, [int(self.component[slot])])
+        del self._slot[int(self.component[slot])]
         self.component[slot] = NO_COMPONENT
         self._spare(self._rows(slot))
         self._count[slot] = 0
@@ -194,6 +198,7 @@ class Pool:
         model, element, dof = self.model, int(self.slots.body[slot]), self.slots.dof[slot]
         mass, moments = body.mass.mass, body.moments
         self.component[slot] = body.spec.component
+        self._slot[body.spec.component] = slot
         self.moments[slot] = moments
         self.body_T_component[slot] = body.body_T_component
         model.body_gravcomp[element] = 0.0

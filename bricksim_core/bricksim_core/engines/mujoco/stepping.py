@@ -65,16 +65,34 @@ def step_parts(force_per_mass: float, timestep: float) -> int:
 
 def read_state(data: mujoco.MjData, index: SceneIndex) -> tuple[Array, Array]:
     """(K, 4, 4) world_T_component [m] and (K, 6) COM linear and angular velocities [m/s, rad/s]."""
-    poses = index.fixed_pose.copy()
     twists = np.zeros((len(index.ids), 6))
-    positions, velocities = data.qpos[index.qpos], data.qvel[index.dof]
+    everything = np.ones(len(index.free), dtype=np.bool_)
+    return read_moved(data, index, everything, index.fixed_pose, twists)
+
+
+def read_moved(
+    data: mujoco.MjData, index: SceneIndex, moved: NDArray[np.bool_], poses: Array, twists: Array
+) -> tuple[Array, Array]:
+    """Poses and velocities of all components, where some have moved; see `read_state`.
+
+    Args:
+        data: The state.
+        index: Of the model.
+        moved: (F,) which free components to read.
+        poses: (K, 4, 4) poses of the others; handed back as they are if nothing moved.
+        twists: (K, 6) velocities of the others.
+    """
+    if not moved.any():
+        return poses, twists
+    poses, twists, rows = poses.copy(), twists.copy(), index.free[moved]
+    positions, velocities = data.qpos[index.qpos[moved]], data.qvel[index.dof[moved]]
     world_T_body = np.zeros((len(positions), 4, 4))
     world_T_body[:, :3, :3] = rotations(positions[:, 3:])
     world_T_body[:, :3, 3] = positions[:, :3]
     world_T_body[:, 3, 3] = 1.0
-    poses[index.free] = world_T_body @ index.body_T_component
-    twists[index.free, :3] = velocities[:, :3]
-    twists[index.free, 3:] = np.einsum("fij,fj->fi", world_T_body[:, :3, :3], velocities[:, 3:])
+    poses[rows] = world_T_body @ index.body_T_component[moved]
+    twists[rows, :3] = velocities[:, :3]
+    twists[rows, 3:] = np.einsum("fij,fj->fi", world_T_body[:, :3, :3], velocities[:, 3:])
     return poses, twists
 
 
