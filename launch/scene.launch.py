@@ -3,19 +3,38 @@
 
 ros2 launch bricksim_ros scene.launch.py structures:=tower.json,bridge.txt
 ros2 launch bricksim_ros scene.launch.py scene:=my_scene.yaml rviz:=true record:=true
+ros2 launch bricksim_ros scene.launch.py structures:=tower.json arms:=1
+
+With arms, also those of the scene file, the simulator of bricksim_moveit_demo runs where that
+package is installed: it has their controllers and the actions that handle bricks.
 """
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from bricksim_ros import launching
+from bricksim_ros.scene import SceneError, read_scene, resolve_uri
 
 
 def _nodes(context: LaunchContext) -> list:
     files = [f for f in launching.value(context, "structures").split(",") if f]
-    return launching.simulation(
-        context, {"scene": launching.value(context, "scene"), "structures": files or [""]}
-    )
+    scene = launching.value(context, "scene")
+    parameters = {"scene": scene, "structures": files or [""]}
+    arms = int(launching.value(context, "arms"))
+    package = launching.arms_package() if arms or _has_robots(scene) else ""
+    if package:
+        parameters |= {"arms": arms, "planner": launching.value(context, "planner")}
+    elif arms:
+        raise RuntimeError(f"arms:={arms} needs the package {launching.ARMS_PACKAGE}")
+    return launching.simulation(context, parameters, package or "bricksim_ros")
+
+
+def _has_robots(scene: str) -> bool:
+    """Whether a scene file has robots; what is wrong with it the simulator will say."""
+    try:
+        return bool(scene) and bool(read_scene(resolve_uri(scene)).robots)
+    except SceneError:
+        return False
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -29,6 +48,18 @@ def generate_launch_description() -> LaunchDescription:
                 "structures",
                 default_value="",
                 description="Structure files, separated by commas, put side by side",
+            ),
+            DeclareLaunchArgument(
+                "arms",
+                default_value="0",
+                choices=["0", "1", "2"],
+                description="Franka arms put into the scene",
+            ),
+            DeclareLaunchArgument(
+                "planner",
+                default_value="embedded",
+                choices=["embedded", "moveit", "auto"],
+                description="Motion planner of the arms",
             ),
             *launching.common_arguments(),
             OpaqueFunction(function=_nodes),

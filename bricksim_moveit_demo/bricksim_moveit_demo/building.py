@@ -181,17 +181,15 @@ class _Joining:
         )
 
 
-def lay_out(
-    simulator: Simulator,
+def laid_out(
     structure: Structure,
     layout: TableLayout | None = None,
     seed: int = 0,
     noise: Callable[[np.random.Generator], Array] | None = None,
-) -> None:
-    """Puts the base in its place and all other bricks loose on the table, ids as in the structure.
+) -> Structure:
+    """The base in its place and all other bricks loose on the table, ids as in the structure.
 
     Args:
-        simulator: An empty simulator.
         structure: What is to be built.
         layout: Where things go.
         seed: Seed of the layout.
@@ -216,8 +214,19 @@ def lay_out(
         loose.add_part(part.shape, part.color, part_id=part_id)
         part_T_component = inverse(part_pose(GridPose(), part.shape))
         component_poses[loose.component_of(part_id)] = poses[part_id] @ part_T_component
-    scene = Structure(loose, component_poses, frozenset({base}), structure.name)
-    simulator.spawn(scene, np.eye(4), part_ids={p: p for p in graph.part_ids})
+    return Structure(loose, component_poses, frozenset({base}), structure.name)
+
+
+def lay_out(
+    simulator: Simulator,
+    structure: Structure,
+    layout: TableLayout | None = None,
+    seed: int = 0,
+    noise: Callable[[np.random.Generator], Array] | None = None,
+) -> None:
+    """Puts what `laid_out` makes into an empty simulator, ids as in the structure."""
+    scene = laid_out(structure, layout, seed, noise)
+    simulator.spawn(scene, np.eye(4), part_ids={p: p for p in structure.graph.part_ids})
 
 
 class StructureBuilder:
@@ -227,6 +236,7 @@ class StructureBuilder:
         world: The scene.
         handlers: Arms by name.
         progress: Called after each brick with its report, bricks in place and bricks in all.
+        starting: Called before each brick with its id, the arm, bricks in place and in all.
     """
 
     def __init__(
@@ -234,10 +244,12 @@ class StructureBuilder:
         world: World,
         handlers: Mapping[str, BrickHandler],
         progress: Callable[[Report, int, int], None] | None = None,
+        starting: Callable[[int, str, int, int], None] | None = None,
     ) -> None:
         self._world = world
         self._handlers = handlers
         self._progress = progress
+        self._starting = starting
 
     def build(
         self,
@@ -260,7 +272,8 @@ class StructureBuilder:
             if step.goal.target in failed or step.goal.part in failed:
                 failed.add(step.goal.part)
                 continue
-            report = self._insert(step, ids or {})
+            done = sum(r.success for r in reports)
+            report = self._insert(step, ids or {}, done, len(steps))
             reports.append(report)
             if not report.success:
                 failed.add(step.goal.part)
@@ -280,7 +293,7 @@ class StructureBuilder:
             sum(r.planning_time for r in reports),
         )
 
-    def _insert(self, step: Insertion, ids: Mapping[int, int]) -> Report:
+    def _insert(self, step: Insertion, ids: Mapping[int, int], done: int, total: int) -> Report:
         """Lets the first arm that reaches do it."""
         goal = InsertionGoal(
             ids.get(step.goal.part, step.goal.part),
@@ -290,7 +303,9 @@ class StructureBuilder:
         )
         candidates = [(ids.get(part, part), grasp) for part, grasp in step.grasps]
         report: Report | None = None
-        for handler in self._handlers.values():
+        for arm, handler in self._handlers.items():
+            if self._starting is not None:
+                self._starting(goal.part, arm, done, total)
             report = handler.pick_and_insert(goal, candidates)
             if report.outcome is not Outcome.UNREACHABLE:
                 break

@@ -51,8 +51,8 @@ class InHandScene:
     )
 
 
-def lay_out_in_hand(simulator: Simulator, scene: InHandScene, seed: int = 0) -> None:
-    """Puts the plate and two loose bricks on the table."""
+def in_hand_bricks(scene: InHandScene, seed: int = 0) -> Structure:
+    """The plate and two loose bricks on the table."""
     generator = np.random.default_rng([seed, 0x14A4D])
     shapes = {LOWER: scene.brick, UPPER: scene.brick}
     poses = arrange(shapes, scene.layout, generator)
@@ -65,8 +65,12 @@ def lay_out_in_hand(simulator: Simulator, scene: InHandScene, seed: int = 0) -> 
         graph.add_part(shape, colors[part_id], part_id=part_id)
         corner = inverse(part_pose(GridPose(), shape))
         component_poses[graph.component_of(part_id)] = poses[part_id] @ corner
-    structure = Structure(graph, component_poses, frozenset({PLATE}), "inhand")
-    simulator.spawn(structure, part_ids={p: p for p in (PLATE, LOWER, UPPER)})
+    return Structure(graph, component_poses, frozenset({PLATE}), "inhand")
+
+
+def lay_out_in_hand(simulator: Simulator, scene: InHandScene, seed: int = 0) -> None:
+    """Puts what `in_hand_bricks` makes into an empty simulator, ids as above."""
+    simulator.spawn(in_hand_bricks(scene, seed), part_ids={p: p for p in (PLATE, LOWER, UPPER)})
 
 
 @dataclass(frozen=True)

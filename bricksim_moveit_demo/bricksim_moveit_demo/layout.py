@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
 from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array, transform
@@ -32,6 +35,7 @@ class TableLayout:
         regions: Where bricks are laid out.
         gap: Least distance of bricks [m]: fingers must fit between them.
         spread: How far bricks may be off their packed place, at random [m].
+        places: Bricks by part id that lie at x, y [m] with a yaw [rad]; the others are packed.
     """
 
     seat: tuple[float, float] = (0.5, 0.0)
@@ -41,6 +45,7 @@ class TableLayout:
     )
     gap: float = 0.042
     spread: float = 0.004
+    places: Mapping[int, tuple[float, float, float]] = field(default_factory=dict)
 
 
 def arrange(
@@ -59,8 +64,13 @@ def arrange(
     Raises:
         TaskError: They do not fit.
     """
-    order = generator.permutation(sorted(shapes)).tolist()
-    places: dict[int, Array] = {}
+    unknown = sorted(set(layout.places) - set(shapes))
+    if unknown:
+        raise TaskError(f"layout names bricks {unknown}, expected some of {sorted(shapes)}")
+    places: dict[int, Array] = {
+        part_id: _flat(x, y, yaw) for part_id, (x, y, yaw) in sorted(layout.places.items())
+    }
+    order = generator.permutation(sorted(set(shapes) - set(places))).tolist()
     free = [_Shelf(region, layout.gap) for region in layout.regions]
     for part_id in order:
         shape = shapes[part_id]
@@ -76,9 +86,62 @@ def arrange(
         shift = generator.uniform(-1.0, 1.0, 2) * layout.spread
         wobble = generator.uniform(-0.1, 0.1)
         yaw = 0.5 * np.pi * turned + np.pi * generator.integers(2) + wobble
-        quaternion = [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)]
-        places[part_id] = transform([place[0] + shift[0], place[1] + shift[1], 0.0], quaternion)
+        places[part_id] = _flat(place[0] + shift[0], place[1] + shift[1], yaw)
     return places
+
+
+def read_layout(path: Path) -> TableLayout:
+    """Reads a layout from YAML.
+
+        seat: [0.5, 0.0]                        # x, y of the middle of the structure's base [m]
+        regions: [[0.30, 0.13, 0.66, 0.42]]     # x0, y0, x1, y1 where bricks are packed [m]
+        gap: 0.042                              # least distance of packed bricks [m]
+        spread: 0.004                           # random shift of packed bricks [m]
+        bricks: {3: [0.4, 0.2, 90]}             # part id: x, y [m], yaw [deg]; others are packed
+
+    Every entry may be left out.
+
+    Raises:
+        TaskError: The file cannot be read or an entry is not acceptable.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise TaskError(f"{path}: {error}") from None
+    known = {"seat", "regions", "gap", "spread", "bricks"}
+    if not isinstance(data, dict) or not set(data) <= known:
+        raise TaskError(f"{path}: layout is {data!r}, expected keys {', '.join(sorted(known))}")
+    default = TableLayout()
+    regions, bricks = data.get("regions"), data.get("bricks") or {}
+    if not isinstance(bricks, dict) or not all(isinstance(k, int) for k in bricks):
+        raise TaskError(f"{path}: bricks is {bricks!r}, expected a mapping of part ids")
+    if regions is not None and not isinstance(regions, list):
+        raise TaskError(f"{path}: regions is {regions!r}, expected a list")
+    places = {}
+    for part_id, place in bricks.items():
+        x, y, degrees = _numbers(path, f"bricks.{part_id}", place, 3)
+        places[part_id] = (x, y, float(np.radians(degrees)))
+    seat = _numbers(path, "seat", data.get("seat", list(default.seat)), 2)
+    return TableLayout(
+        seat=(seat[0], seat[1]),
+        regions=default.regions
+        if regions is None
+        else tuple(Region(*_numbers(path, f"regions[{i}]", r, 4)) for i, r in enumerate(regions)),
+        gap=_numbers(path, "gap", [data.get("gap", default.gap)], 1)[0],
+        spread=_numbers(path, "spread", [data.get("spread", default.spread)], 1)[0],
+        places=places,
+    )
+
+
+def _numbers(path: Path, where: str, value: Any, count: int) -> list[float]:
+    good = isinstance(value, list) and len(value) == count
+    if not good or not all(isinstance(v, int | float) and np.isfinite(v) for v in value):
+        raise TaskError(f"{path}: {where} is {value!r}, expected {count} finite numbers")
+    return [float(v) for v in value]
+
+
+def _flat(x: float, y: float, yaw: float) -> Array:
+    return transform([x, y, 0.0], [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)])
 
 
 class _Shelf:

@@ -18,7 +18,7 @@ from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
 from bricksim_moveit_demo.planning.scene import PlanningScene, brick_name
 from bricksim_moveit_demo.world import World
 
-_GRIPPER_TIMEOUT = 3.0
+GRIPPER_TIMEOUT = 3.0
 """Longest time of a gripper command [s]: the whole stroke takes 0.8 s."""
 
 
@@ -161,12 +161,12 @@ class ArmMotion:
         """
         gripper = self.controller.gripper
         gripper.start(width, force, self.world.time)
-        end = self.world.time + _GRIPPER_TIMEOUT
+        end = self.world.time + GRIPPER_TIMEOUT
         while gripper.status is GripperStatus.ACTIVE:
             if self.world.time > end:
                 raise ControllerError(
                     f"{self.arm.name}: gripper neither reached {width:.4f} m nor stalled in"
-                    f" {_GRIPPER_TIMEOUT} s"
+                    f" {GRIPPER_TIMEOUT} s"
                 )
             self.world.advance()
         return gripper.status

@@ -92,7 +92,7 @@ def assemble(
         summary = StructureBuilder(world, handlers, progress).build(steps)
     finally:
         planner.close()
-    _write(out, summary, options, structure.name, film)
+    write_results(out, summary, options, structure.name, film)
     return summary
 
 
@@ -119,7 +119,7 @@ def assemble_in_hand(
         summary = join_in_hand(world, taker, giver, scene)
     finally:
         planner.close()
-    _write(out, summary, options, "inhand", film)
+    write_results(out, summary, options, "inhand", film)
     return summary
 
 
@@ -131,14 +131,28 @@ def _film(world: SimulatedWorld, options: SceneOptions) -> Film | None:
     return film
 
 
-def _write(
+def write_results(
     out: Path | None,
     summary: Summary | InHandSummary,
     options: SceneOptions,
     name: str,
-    film: Film | None,
+    film: Film | None = None,
 ) -> None:
-    """Results first: the summary is on disk before pictures are tried."""
+    """Writes summary.json and, if there is a film, video.mp4 and final.png.
+
+    Results come first: the summary is on disk before pictures are tried.
+
+    Args:
+        out: The folder; None: nothing is written.
+        summary: How it went.
+        options: How the scene was run.
+        name: Name of what was built.
+        film: What was filmed.
+
+    Raises:
+        OSError: A file cannot be written.
+        PictureError: There is no headless OpenGL here.
+    """
     if out is None:
         return
     out.mkdir(parents=True, exist_ok=True)

@@ -125,10 +125,19 @@ class World(Protocol):
 class SimulatedWorld:
     """The simulator in this process.
 
+    Args:
+        simulator: The simulator.
+        arms: The arms.
+        noise: Errors of what is observed; None: none.
+        seed: Seed of these errors.
+        drives: Drives of the arms; see `DriveModel`.
+        add_robots: False: the arms are in the simulator already.
+
     Attributes:
         simulator: The simulator.
         held: See `World.held`.
         listeners: Called with every step's result (recording, pictures).
+        step: Makes one step of the simulator.
     """
 
     def __init__(
@@ -138,17 +147,21 @@ class SimulatedWorld:
         noise: Noise | None = None,
         seed: int = 0,
         drives: DriveModel | None = DriveModel(),
+        *,
+        add_robots: bool = True,
     ) -> None:
         self.simulator = simulator
+        self.step: Callable[[], StepResult] = simulator.step
         self.listeners: list[Callable[[StepResult], None]] = []
         self._noise = noise or Noise()
         self._generator = np.random.default_rng([seed, 0x0B5])
         self._events: list[ConnectionEvent] = []
-        self._canceled = False
+        self._canceled = ""
         self.held: dict[str, int] = {}
         self._arms = {arm.name: ArmController(arm, drives) for arm in arms}
-        for arm in arms:
-            simulator.engine.add_robot(robot_spec(arm))
+        if add_robots:
+            for arm in arms:
+                simulator.engine.add_robot(robot_spec(arm))
         simulator.before_substep.append(self._control)
         self._control()
 
@@ -177,21 +190,35 @@ class SimulatedWorld:
         """See `World.events`."""
         return self._events
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str = "canceled by the caller") -> None:
         """Ends the running task at its next control period."""
-        self._canceled = True
+        self._canceled = self._canceled or reason
+
+    def reset(self) -> None:
+        """The scene was put back to its beginning: nothing moves or is held any more."""
+        self.held.clear()
+        for controller in self._arms.values():
+            controller.reset()
+        self._control()
+
+    def forget_cancel(self) -> None:
+        """No task is running that could be canceled."""
+        self._canceled = ""
 
     def check(self) -> None:
         """See `World.check`."""
         if self._canceled:
+            reason = self._canceled
             self._yield()
-            self._canceled = False
-            raise CanceledError("canceled by the caller")
+            self._canceled = ""
+            raise CanceledError(reason)
 
     def advance(self) -> None:
         """See `World.advance`."""
         self.check()
         self._step()
+        # What was asked for meanwhile may have changed the scene: nothing goes on with it.
+        self.check()
 
     def part_pose(self, part_id: int) -> Array:
         """See `World.part_pose`."""
@@ -245,7 +272,7 @@ class SimulatedWorld:
     # -- inside -----------------------------------------------------------------------------
 
     def _step(self) -> None:
-        result = self.simulator.step()
+        result = self.step()
         self._events.extend(result.events)
         for listener in self.listeners:
             listener(result)
@@ -253,7 +280,7 @@ class SimulatedWorld:
     def _control(self) -> None:
         engine = self.simulator.engine
         for name, controller in self._arms.items():
-            targets = controller.update(engine.time, engine.joint_state(name))
+            targets = controller.update(self.time, engine.joint_state(name))
             engine.set_joint_targets(name, targets)
 
     def _yield(self) -> None:

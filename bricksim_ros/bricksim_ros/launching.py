@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ament_index_python.packages import get_package_share_directory
-from launch import LaunchContext
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import Event, LaunchContext
 from launch.action import Action
 from launch.actions import DeclareLaunchArgument, EmitEvent, LogInfo, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+
+ARMS_PACKAGE = "bricksim_moveit_demo"
 
 COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "engine": ("mujoco", "Rigid-body engine", ("mujoco", "ovphysx", "isaacsim")),
@@ -87,16 +90,30 @@ def write_scene(structures: Sequence[Mapping[str, Any]]) -> Path:
     return Path(file.name)
 
 
-def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Action]:
+def arms_package() -> str:
+    """Package of the simulator that knows how to drive Franka arms; empty if not installed."""
+    try:
+        get_package_share_directory(ARMS_PACKAGE)
+    except PackageNotFoundError:
+        return ""
+    return ARMS_PACKAGE
+
+
+def simulation(
+    context: LaunchContext, parameters: Mapping[str, Any], package: str = "bricksim_ros"
+) -> list[Action]:
     """The simulator with what the common arguments ask for around it.
+
+    When the simulator ends, all ends; if it failed, so does the launch.
 
     Args:
         context: Launch context with the common arguments.
         parameters: Further parameters of the simulator node.
+        package: Package of its executable ``simulator``.
     """
     namespace = value(context, "namespace")
     simulator = Node(
-        package="bricksim_ros",
+        package=package,
         executable="simulator",
         name="simulator",
         namespace=namespace,
@@ -118,12 +135,12 @@ def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Ac
     end = RegisterEventHandler(
         OnProcessExit(
             target_action=simulator,
-            on_exit=[EmitEvent(event=Shutdown(reason="the simulator has ended"))],
+            on_exit=_end,
         )
     )
     actions: list[Action] = [simulator, end]
     follow = {"use_sim_time": flag(context, "use_sim_time")}
-    if flag(context, "markers"):
+    if flag(context, "markers") or flag(context, "rviz"):
         actions.append(
             Node(
                 package="bricksim_ros",
@@ -155,6 +172,14 @@ def simulation(context: LaunchContext, parameters: Mapping[str, Any]) -> list[Ac
     if flag(context, "rviz"):
         actions.append(_rviz(follow))
     return actions
+
+
+def _end(event: Event, context: LaunchContext) -> list[Action]:
+    assert isinstance(event, ProcessExited)
+    if event.returncode > 0 and not context.is_shutdown:
+        # An exception is how a launch file makes the launch itself fail.
+        raise RuntimeError(f"the simulator ended with exit code {event.returncode}")
+    return [EmitEvent(event=Shutdown(reason="the simulator has ended"))]
 
 
 def _rviz(follow: Mapping[str, bool]) -> Action:

@@ -58,10 +58,10 @@ NODE_PARAMETERS = (
 def declare(node: Node) -> None:
     """Declares all parameters of the simulator node with descriptions and ranges."""
     for item in NODE_PARAMETERS:
-        node.declare_parameter(item.name, item.default, _descriptor(item))
+        node.declare_parameter(item.name, item.default, descriptor(item))
     for prefix, thresholds in THRESHOLD_GROUPS.items():
         for item in _threshold_parameters(prefix, thresholds):
-            node.declare_parameter(item.name, item.default, _descriptor(item))
+            node.declare_parameter(item.name, item.default, descriptor(item))
 
 
 def value(node: Node, name: str) -> Any:
@@ -100,7 +100,7 @@ def threshold_group(name: str) -> str | None:
 
 
 def _threshold_parameters(prefix: str, kind: type) -> Iterable[Declared]:
-    docs = _attribute_docs(kind.__doc__ or "")
+    docs = attribute_docs(kind.__doc__ or "")
     for field in dataclasses.fields(kind):
         default = getattr(kind(), field.name)
         description = docs.get(field.name, field.name.replace("_", " "))
@@ -113,7 +113,7 @@ def _threshold_parameters(prefix: str, kind: type) -> Iterable[Declared]:
         yield Declared(f"{prefix}.{field.name}", default, description, low, high)
 
 
-def _attribute_docs(doc: str) -> dict[str, str]:
+def attribute_docs(doc: str) -> dict[str, str]:
     """Descriptions in the ``Attributes:`` section of a Google-style docstring."""
     docs: dict[str, str] = {}
     name = ""
@@ -128,7 +128,7 @@ def _attribute_docs(doc: str) -> dict[str, str]:
     return docs
 
 
-def _descriptor(item: Declared) -> ParameterDescriptor:
+def descriptor(item: Declared) -> ParameterDescriptor:
     descriptor = ParameterDescriptor(description=item.description, read_only=item.read_only)
     if item.low is not None and item.high is not None:
         if isinstance(item.default, float):

@@ -7,6 +7,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import xacro
 
@@ -17,6 +18,8 @@ from bricksim_ros.scene import RobotEntry, SceneError
 _FULL_EFFORT_AT = 0.03
 """Error of a position drive at which it gives all its effort [rad or m], unless a scene says
 otherwise: a stiff industrial servo."""
+WORLD = "world"
+"""Name of a root link that stands for the world."""
 _DAMPING_TIME = 0.05
 """Damping over stiffness of such a drive [s]."""
 
@@ -42,8 +45,8 @@ def default_drives(urdf: str) -> dict[str, tuple[float, float, float]]:
     return drives
 
 
-def robot_spec(entry: RobotEntry) -> RobotSpec:
-    """A robot of a scene with its description expanded.
+def expanded(entry: RobotEntry) -> str:
+    """URDF text of a robot of a scene.
 
     Raises:
         SceneError: The description cannot be read.
@@ -52,14 +55,22 @@ def robot_spec(entry: RobotEntry) -> RobotSpec:
     if not path.is_file():
         raise SceneError(f"robot {entry.name!r}: {path} is not a file")
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        if path.suffix == ".xacro":
+            document: Any = xacro.process_file(str(path), mappings=dict(entry.arguments))
+            return document.toxml()
+        return path.read_text(encoding="utf-8")
+    except Exception as error:  # xacro raises whatever its expressions raise
         raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
+
+
+def robot_spec(entry: RobotEntry) -> RobotSpec:
+    """A robot of a scene with drives made from its description.
+
+    Raises:
+        SceneError: The description cannot be read.
+    """
+    path, text = entry.description, expanded(entry)
     if path.suffix == ".xacro":
-        try:
-            text = str(xacro.process_file(str(path)).toxml())  # type: ignore[union-attr]
-        except Exception as error:
-            raise SceneError(f"robot {entry.name!r}: {path}: {error}") from None
         with tempfile.NamedTemporaryFile("w", suffix=".urdf", delete=False) as file:
             file.write(text)
         path = Path(file.name)
@@ -93,11 +104,15 @@ class RobotFrames:
     def transforms(self, engine: Engine) -> Iterator[tuple[str, str | None, Array]]:
         """(link, parent link, parent_T_link) of every link; the root's parent is None, the world.
 
-        A root that is called ``world`` is the world itself and is left out.
+        A root that is called ``world`` is left out: its children's parent is the world itself.
         """
         world_T_link = {link: engine.link_pose(self._robot, link) for link in self._parent}
         for link, parent in self._parent.items():
             pose = world_T_link[link]
-            if parent is None and link == "world":
+            if parent is None and link == WORLD:
                 continue
-            yield link, parent, pose if parent is None else inverse(world_T_link[parent]) @ pose
+            if parent is None or (parent == WORLD and self._parent[parent] is None):
+                # The description's own world stands where the robot's base was put.
+                yield link, None, pose
+            else:
+                yield link, parent, inverse(world_T_link[parent]) @ pose

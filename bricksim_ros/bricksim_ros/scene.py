@@ -15,6 +15,7 @@ robots:
     description: fr3.urdf.xacro
     position: [0.0, 0.0, 0.0]
     rpy_deg: [0, 0, 0]
+    arguments: {prefix: left_}           # of the xacro file
     joint_positions: {fr3_joint1: 0.0}   # [rad or m]
     drives: {fr3_joint1: [3000, 160, 87]} # stiffness, damping, greatest force (SI); default: from
                                           # the description's effort limits
@@ -61,6 +62,7 @@ class RobotEntry:
     world_T_base: Array
     joint_positions: Mapping[str, float] = field(default_factory=dict)
     drives: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
 def _robot(check: _Checker, entry: Any, index: int) -> RobotEntry:
     where = f"robots[{index}]"
     check.keys(
-        entry, where, {"name", "description", "position", "rpy_deg", "joint_positions", "drives"}
+        entry,
+        where,
+        {"name", "description", "position", "rpy_deg", "joint_positions", "drives", "arguments"},
     )
     description = resolve_uri(check.text(entry, where, "description"), check.path.parent)
     joints = check.mapping(entry, where, "joint_positions")
@@ -151,7 +155,9 @@ def _robot(check: _Checker, entry: Any, index: int) -> RobotEntry:
         stiffness, damping, force = (check.number(v, place) for v in values)
         drives[joint] = (stiffness, damping, force)
     name = check.text(entry, where, "name")
-    return RobotEntry(name, description, check.pose(entry, where), positions, drives)
+    arguments = {k: str(v) for k, v in check.mapping(entry, where, "arguments").items()}
+    pose = check.pose(entry, where)
+    return RobotEntry(name, description, pose, positions, drives, arguments)
 
 
 class _Checker:
@@ -185,7 +191,7 @@ class _Checker:
     def mapping(self, entry: dict, where: str, key: str) -> dict[str, Any]:
         value = entry.get(key) or {}
         if not isinstance(value, dict):
-            self.fail(f"{where}.{key}", value, "a mapping of joint names")
+            self.fail(f"{where}.{key}", value, "a mapping of names")
         return {str(k): v for k, v in value.items()}
 
     def number(self, value: Any, where: str) -> float:

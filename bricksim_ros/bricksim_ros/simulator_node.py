@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from bricksim_core.engines import RobotSpec
 from bricksim_core.engines.factory import create_engine
 from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
@@ -85,6 +86,7 @@ class SimulatorNode(LifecycleNode):
         self.world: World | None = None
         self._publishing: Publishing | None = None
         self._servers: list[Server] = []
+        self.exit_code = 0
         self._active = False
         self._due = 0.0
         self._last_clock = 0.0
@@ -155,14 +157,12 @@ class SimulatorNode(LifecycleNode):
                 pose = standing(structure, pose[:3, :3], entry.height)
                 pose[:2, 3] += entry.world_T_structure[:2, 3]
             world.spawn(entry.name, structure, pose, hold=entry.fixed, initial=True)
-        descriptions = []
-        for robot in scene.robots:
-            spec = robot_spec(robot)
+        for spec in self.robot_specs(scene):
             world.add_robot(spec)
-            descriptions.append(spec.urdf.read_text(encoding="utf-8"))
+        self.furnish(world)
         world.state = RunState.PAUSED if self._value("start_paused") else RunState.PLAYING
         self._publishing = Publishing(self, world)
-        for number, text in enumerate(descriptions):
+        for number, text in enumerate(self.robot_descriptions(world)):
             topic = "robot_description" if number == 0 else f"robot_description_{number}"
             publisher = self.create_publisher(String, topic, LATCHED)
             publisher.publish(String(data=text))
@@ -177,6 +177,26 @@ class SimulatorNode(LifecycleNode):
         )
         self._servers = self.make_servers(world)
         self.publish_now()
+
+    def robot_specs(self, scene: Scene) -> list[RobotSpec]:
+        """Robots to add; nodes that know a robot better than its description tells replace it."""
+        return [robot_spec(entry) for entry in scene.robots]
+
+    def robot_descriptions(self, world: World) -> list[str]:
+        """URDF texts to publish."""
+        return [spec.urdf.read_text(encoding="utf-8") for spec in world.robots.values()]
+
+    def furnish(self, world: World) -> None:
+        """Puts more into a new world; nodes with a scene of their own do."""
+
+    def command_joints(self, robot: str, targets: dict[str, float]) -> None:
+        """Carries out a joint command (position targets [rad, m] by joint name).
+
+        Raises:
+            BrickSimError: It cannot be carried out now.
+        """
+        assert self.world is not None
+        self.world.simulator.engine.set_joint_targets(robot, targets)
 
     def make_servers(self, world: World) -> list[Server]:
         """Services and actions of the node; nodes with more to offer extend the list."""
@@ -221,15 +241,22 @@ class SimulatorNode(LifecycleNode):
     def run(self) -> None:
         """Steps, serves and works on jobs until the context ends or the simulation quits."""
         self._due = time.perf_counter()
-        try:
-            while True:
-                job = next((j for s in self._servers if (j := s.take_job()) is not None), None)
+        while not self._ended():
+            job = next((j for s in self._servers if (j := s.take_job()) is not None), None)
+            try:
                 if job is not None:
                     job(self.advance)
                 else:
                     self._step_or_serve()
-        except SimulationEndedError:
-            return
+            except SimulationEndedError:
+                # A job that was cut off by a cleanup of the node: the node itself goes on.
+                continue
+
+    def _ended(self) -> bool:
+        if not self.context.ok():
+            return True
+        world = self.world
+        return world is not None and (world.state == RunState.QUITTING or self._over(world))
 
     def advance(self) -> StepResult:
         """Serves callbacks until the next step is done, at the wanted pace: for jobs.
@@ -237,17 +264,16 @@ class SimulatorNode(LifecycleNode):
         Raises:
             SimulationEndedError: The node shuts down, the simulation quits or was closed.
         """
+        world = self.world
         while (result := self._step_or_serve()) is None:
-            if self.world is None:
+            if self.world is not world:
                 raise SimulationEndedError
         return result
 
     def _step_or_serve(self) -> StepResult | None:
         """One step if it is due, else callbacks until then."""
         world = self.world
-        if not self.context.ok():
-            raise SimulationEndedError
-        if world is not None and (world.state == RunState.QUITTING or self._over(world)):
+        if self._ended():
             raise SimulationEndedError
         if world is None or not self._active or not self._wants_step(world):
             self._serve(_IDLE)
@@ -350,7 +376,8 @@ class SimulatorNode(LifecycleNode):
             own = {n: t for n, t in targets.items() if n in engine.joint_state(robot).names}
             known |= set(own)
             try:
-                engine.set_joint_targets(robot, own)
+                if own:
+                    self.command_joints(robot, own)
             except BrickSimError as error:
                 self.get_logger().error(str(error), throttle_duration_sec=1.0)
         if unknown := sorted(set(targets) - known):
@@ -478,7 +505,7 @@ def run_simulator(node: SimulatorNode, _executor: SingleThreadedExecutor) -> int
             return 2
         node.trigger_activate()
     node.run()
-    return 0
+    return node.exit_code
 
 
 if __name__ == "__main__":

@@ -98,11 +98,17 @@ class World:
     Args:
         simulator: The simulator, empty.
         on_step: Called with the result of every step.
+
+    Attributes:
+        simulator: The simulator.
+        state: Whether it runs.
+        on_reset: Each is called after a reset with its scope.
     """
 
     def __init__(self, simulator: Simulator, on_step: Callable[[StepResult], None]) -> None:
         self.simulator = simulator
         self.state = RunState.PAUSED
+        self.on_reset: list[Callable[[ResetScope], None]] = []
         self._on_step = on_step
         self._entities: dict[str, Entity] = {}
         self._scene: dict[str, Entity] = {}
@@ -115,6 +121,10 @@ class World:
     def time(self) -> float:
         """Simulation time [s]: monotonic but for a reset of time."""
         return self.simulator.time - self._epoch
+
+    def simulator_time(self, time: float) -> float:
+        """The simulator's own time [s], which no reset turns back, at a simulation time [s]."""
+        return time + self._epoch
 
     def step(self) -> StepResult:
         """One simulator step."""
@@ -160,6 +170,8 @@ class World:
         self._entities = keep
         if scope & ResetScope.TIME:
             self._epoch = self.simulator.time
+        for listener in self.on_reset:
+            listener(scope)
 
     # -- entities -----------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ _SERVO_ACCELERATION = np.array([0.2, 0.2, 0.2, 1.0, 1.0, 1.0])
 """Greatest acceleration of the tool while servoing [m/s^2, rad/s^2]."""
 _YIELDING = 0.8
 """Share of the drives' damping that is cancelled while yielding."""
+_VIOLATED = (Status.PATH_TOLERANCE_VIOLATED, Status.GOAL_TOLERANCE_VIOLATED)
 _LIMIT_MARGIN = 0.01
 """Servoing stops this far from a joint limit [rad]."""
 
@@ -90,6 +92,11 @@ class ArmController:
         return self.kinematics.tool_pose(self._measured)
 
     @property
+    def measured(self) -> tuple[Array, Array]:
+        """(7,) measured positions [rad] and velocities [rad/s]."""
+        return self._measured, self._speed
+
+    @property
     def width(self) -> float:
         """Measured distance of the finger pads [m]."""
         return float(self._fingers.sum())
@@ -113,17 +120,51 @@ class ArmController:
         self._wanted_twist = np.zeros(6)
         self.follower.cancel()
 
-    def give_way(self, yielding: bool) -> None:
+    def give_way(self, yielding: bool, *, stop: bool = True) -> None:
         """Lets whatever pushes the arm move it, or holds it again where it is then.
 
         While yielding the reference is the measured state: no stiffness is left, little damping.
+
+        Args:
+            yielding: Which of both.
+            stop: True: an active trajectory is brought to rest.
         """
         self._servo_pose = None
         self._wanted_twist = np.zeros(6)
-        self.follower.cancel()
+        if stop:
+            self.follower.cancel()
+        elif self.follower.status is Status.ACTIVE:
+            return
         self._yielding = yielding
         if self._reference is not None and not yielding:
             self._reference = Reference.at_rest(self._reference.positions)
+
+    def command(self, targets: Mapping[str, float]) -> None:
+        """Sets position targets of joints and fingers [rad, m] directly; others stay.
+
+        Raises:
+            ControllerError: A trajectory is being followed, or no state was received yet.
+        """
+        if self.follower.status is Status.ACTIVE:
+            raise ControllerError(f"{self.arm.name}: a motion is active: joint command ignored")
+        positions = self.reference.positions.copy()
+        for i, joint in enumerate(self.arm.joints):
+            positions[i] = targets.get(joint, positions[i])
+        self._servo_pose, self._yielding = None, False
+        self._reference = Reference.at_rest(positions)
+        fingers = [targets[joint] for joint in self.arm.fingers if joint in targets]
+        if fingers:
+            self.gripper.command(2.0 * sum(fingers) / len(fingers))
+
+    def reset(self) -> None:
+        """Forgets motions and references: the arm was put elsewhere and rests there."""
+        self.follower.stop()
+        self.gripper = GripperController()
+        self.wrench = np.zeros(6)
+        self._reference = self._servo_pose = self._last = None
+        self._yielding = False
+        self._wanted_twist, self._twist = np.zeros(6), np.zeros(6)
+        self._speed, self._raw, self._bias = np.zeros(7), np.zeros(7), np.zeros(6)
 
     def tare(self) -> None:
         """Takes the present wrench estimate as zero."""
@@ -155,6 +196,9 @@ class ArmController:
             reference = self.follower.update(now, self._measured, speed)
             assert reference is not None
             self._reference = reference
+            if self.follower.status in _VIOLATED:
+                # Whatever holds the arm off its path is not pushed any more.
+                self._reference = Reference.at_rest(self._measured)
         elif self._yielding:
             # Following the measured speed cancels most of the drives' damping.
             self._reference = Reference(self._measured, _YIELDING * speed, np.zeros(7))

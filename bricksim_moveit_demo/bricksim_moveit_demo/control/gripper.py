@@ -60,6 +60,13 @@ class GripperController:
         self._still_since: float | None = None
         self.status = GripperStatus.IDLE
 
+    @property
+    def squeeze(self) -> float:
+        """How far the targets are inside the fingers [m]: what their drives press with."""
+        if self._targets is None or self._fingers is None:
+            return 0.0
+        return float(np.abs(self._targets - self._fingers).max())
+
     def start(self, width: float, force: float, now: float) -> None:
         """Accepts a command.
 
@@ -87,6 +94,17 @@ class GripperController:
         self._goal, self._force, self._last = width, force, now
         self._still_since = None
         self.status = GripperStatus.ACTIVE
+
+    def command(self, width: float) -> None:
+        """Sets the fingers' targets to a width [m] directly."""
+        self._goal = float(np.clip(width, 0.0, MAX_WIDTH))
+        self._targets = np.full(2, 0.5 * self._goal)
+        self.status = GripperStatus.REACHED
+
+    def stop(self) -> None:
+        """Ends a command; the fingers keep what they hold."""
+        if self.status is GripperStatus.ACTIVE:
+            self.status = GripperStatus.IDLE
 
     def update(self, now: float, fingers: Array, speeds: Array) -> Array | None:
         """One control period.

@@ -26,19 +26,23 @@ _STOPPING_TIME = 0.2
 class Tolerances:
     """When a motion is given up.
 
+    Each but the times is one number or (J,) numbers, infinite where there is no limit.
+
     Attributes:
         start: Greatest distance of the first point from the measured position [rad].
         path: Greatest distance from the trajectory on the way [rad].
+        path_velocity: Greatest difference of the speed from the trajectory's on the way [rad/s].
         goal: Greatest distance from the last point at the end [rad].
         goal_time: How long after the last point's time the goal may be reached [s].
         stopped: Joint speed below which the arm is at rest [rad/s].
     """
 
     start: float = 0.05
-    path: float = 0.15
-    goal: float = 0.01
+    path: float | Array = 0.15
+    path_velocity: float | Array = np.inf
+    goal: float | Array = 0.01
     goal_time: float = 1.0
-    stopped: float = 0.05
+    stopped: float | Array = 0.05
 
 
 class Status(StrEnum):
@@ -88,6 +92,8 @@ class TrajectoryFollower:
         now: float,
         measured: Array,
         tolerances: Tolerances | None = None,
+        *,
+        preempt: bool = False,
     ) -> None:
         """Accepts a trajectory.
 
@@ -96,12 +102,13 @@ class TrajectoryFollower:
             now: Time [s].
             measured: (J,) measured positions [rad].
             tolerances: When to give up.
+            preempt: Takes the place of an active motion.
 
         Raises:
             ControllerError: Busy, other joints, times that do not increase, numbers that are not
                 finite, speeds over the limits, or a start away from the measured position.
         """
-        if self.status is Status.ACTIVE:
+        if self.status is Status.ACTIVE and not preempt:
             raise ControllerError("goal rejected: another motion is active")
         tolerances = tolerances or Tolerances()
         trajectory = self._ordered(trajectory)
@@ -122,6 +129,11 @@ class TrajectoryFollower:
         """Brings an active motion to rest on its path."""
         if self.status is Status.ACTIVE and self._stop_from is None:
             self._stop_from = self._last
+
+    def stop(self) -> None:
+        """Ends an active motion at once: the arm was put elsewhere."""
+        if self.status is Status.ACTIVE:
+            self._end(Status.CANCELED, "stopped")
 
     def update(self, now: float, measured: Array, speed: Array) -> Reference | None:
         """One control period.
@@ -155,30 +167,37 @@ class TrajectoryFollower:
 
     def _judge(self, now: float, reference: Reference, measured: Array, speed: Array) -> None:
         assert self._trajectory is not None
+        t = self._tolerances
         error = np.abs(reference.positions - measured)
-        worst = int(error.argmax())
-        where = (
-            f"{self._joints[worst]} is off by {error[worst]:.4f} rad, moving at"
-            f" {np.abs(speed).max():.3f} rad/s,"
-        )
+        lag = np.abs(reference.velocities - speed)
         if self._stop_from is not None and self._rate(now) == 0.0:
             self._end(Status.CANCELED, "canceled")
-        elif error[worst] > self._tolerances.path:
+        elif np.any(error > t.path) or np.any(lag > t.path_velocity):
+            what = self._excess((error, t.path, "rad"), (lag, t.path_velocity, "rad/s"))
             self._end(
                 Status.PATH_TOLERANCE_VIOLATED,
-                f"path tolerance: {where} at {self._path_time:.2f} s, expected at most"
-                f" {self._tolerances.path}",
+                f"path tolerance: {what} at {self._path_time:.2f} s",
             )
         elif self._path_time >= self._trajectory.duration:
-            at_rest = np.abs(speed).max() <= self._tolerances.stopped
-            if error[worst] <= self._tolerances.goal and at_rest:
+            if not (np.any(error > t.goal) or np.any(np.abs(speed) > t.stopped)):
                 self._end(Status.SUCCEEDED, "")
-            elif now - self._started > self._trajectory.duration + self._tolerances.goal_time:
+            elif now - self._started > self._trajectory.duration + t.goal_time:
+                what = self._excess((error, t.goal, "rad"), (np.abs(speed), t.stopped, "rad/s"))
                 self._end(
                     Status.GOAL_TOLERANCE_VIOLATED,
-                    f"goal tolerance: {where} {self._tolerances.goal_time} s after the end,"
-                    f" expected at most {self._tolerances.goal}",
+                    f"goal tolerance: {what} {t.goal_time} s after the end",
                 )
+
+    def _excess(self, *checks: tuple[Array, float | Array, str]) -> str:
+        """The joint that is farthest over a tolerance, with the numbers."""
+        shares = []
+        for values, limit, unit in checks:
+            limits = np.broadcast_to(limit, values.shape)
+            share = values / np.maximum(limits, 1e-12)
+            worst = int(share.argmax())
+            text = f"{self._joints[worst]} is off by {values[worst]:.4f} {unit}, expected at most"
+            shares.append((float(share[worst]), f"{text} {limits[worst]:.4f},"))
+        return max(shares)[1]
 
     def _end(self, status: Status, message: str) -> None:
         self.status, self.message = status, message
@@ -217,7 +236,9 @@ class TrajectoryFollower:
                     f"goal rejected: {name} have shape {table.shape} or are not finite, expected"
                     f" {shape} finite numbers"
                 )
-        excess = np.abs(trajectory.velocities).max(axis=0) / self._max_velocity
+        steps = np.abs(np.diff(trajectory.positions, axis=0)) / np.diff(trajectory.times)[:, None]
+        speeds = np.concatenate([np.abs(trajectory.velocities), steps])
+        excess = speeds.max(axis=0) / self._max_velocity
         if excess.max() > 1.0 + 1e-6:
             worst = int(excess.argmax())
             raise ControllerError(

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole episodes: the node lays bricks out, handles them, writes results and ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bricksim_core.errors import BrickSimError
+from bricksim_core.events import StepResult
+from bricksim_core.formats import read_structure
+from bricksim_core.topology.structure import Structure
+from bricksim_moveit_demo.building import Summary, laid_out
+from bricksim_moveit_demo.errors import TaskError
+from bricksim_moveit_demo.filming import Film
+from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, in_hand_bricks, join_in_hand
+from bricksim_moveit_demo.layout import TableLayout, read_layout
+from bricksim_moveit_demo.nodes.parameters import EPISODES
+from bricksim_moveit_demo.nodes.tasks import TaskServer
+from bricksim_moveit_demo.reports import Report
+from bricksim_moveit_demo.scenes import SceneOptions, write_results
+from bricksim_moveit_demo.world import Noise, SimulatedWorld
+from bricksim_ros import parameters
+from bricksim_ros.scene import resolve_uri
+from bricksim_ros.simulator_node import SimulatorNode
+from bricksim_ros.world import RunState, World
+
+
+class Episode(ABC):
+    """What a node does by itself from its first step on."""
+
+    def __init__(self, node: SimulatorNode, noise: Noise) -> None:
+        self._node = node
+        self._noise = noise
+        self._seed: int = parameters.value(node, "seed")
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name of what is made."""
+
+    @abstractmethod
+    def bricks(self) -> Structure:
+        """Bricks as they lie at the beginning."""
+
+    @abstractmethod
+    def work(self, scene: SimulatedWorld, tasks: TaskServer) -> Summary | InHandSummary:
+        """Does it.
+
+        Raises:
+            BrickSimError: It cannot even be begun.
+        """
+
+    def lay_out(self, world: World) -> None:
+        """Puts the bricks into the world."""
+        world.spawn(self.name, self.bricks(), np.eye(4), initial=True)
+
+    def server(self, scene: SimulatedWorld, tasks: TaskServer) -> EpisodeServer:
+        """What carries it out in a node."""
+        return EpisodeServer(self._node, self, scene, tasks)
+
+    def tell(self, text: str) -> None:
+        """Says how it goes."""
+        self._node.get_logger().info(text)
+
+
+class AssembleEpisode(Episode):
+    """Builds a structure from bricks on the table."""
+
+    def __init__(self, node: SimulatorNode, noise: Noise) -> None:
+        super().__init__(node, noise)
+        path = parameters.value(node, "structure")
+        if not path:
+            raise TaskError("parameter structure is empty, expected a structure file")
+        self._structure = read_structure(resolve_uri(path))
+        chosen = parameters.value(node, "layout")
+        self._layout = TableLayout() if chosen == "packing" else read_layout(resolve_uri(chosen))
+
+    @property
+    def name(self) -> str:
+        """Name of the structure."""
+        return self._structure.name
+
+    def bricks(self) -> Structure:
+        """See `laid_out`."""
+        return laid_out(self._structure, self._layout, self._seed, self._noise.sample)
+
+    def work(self, scene: SimulatedWorld, tasks: TaskServer) -> Summary:
+        """Builds."""
+
+        def progress(report: Report, inserted: int, total: int) -> None:
+            text = f"{inserted}/{total} brick {report.part_id}: {report.outcome} by {report.arm},"
+            text += f" {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
+            self.tell(f"{text}  {report.message}".rstrip())
+
+        return tasks.build(self._structure, progress=progress)
+
+
+class InHandEpisode(Episode):
+    """Two arms join two bricks in the air and put them onto a plate."""
+
+    def __init__(self, node: SimulatorNode, noise: Noise) -> None:
+        super().__init__(node, noise)
+        if parameters.value(node, "arms") != 2:
+            raise TaskError(
+                f"parameter arms is {parameters.value(node, 'arms')}, expected 2 for an in-hand"
+                " join"
+            )
+        self._scene = InHandScene()
+
+    @property
+    def name(self) -> str:
+        """Name of the scene."""
+        return "inhand"
+
+    def bricks(self) -> Structure:
+        """See `in_hand_bricks`."""
+        return in_hand_bricks(self._scene, self._seed)
+
+    def work(self, scene: SimulatedWorld, tasks: TaskServer) -> InHandSummary:
+        """Joins and places."""
+        taker, giver = tasks.handlers.values()
+        return join_in_hand(scene, taker, giver, self._scene)
+
+
+def create_episode(node: SimulatorNode, noise: Noise) -> Episode | None:
+    """The episode that the node's parameters ask for, None if they ask for none.
+
+    Raises:
+        BrickSimError: A parameter is not acceptable.
+    """
+    kind = parameters.value(node, "episode")
+    if kind not in EPISODES:
+        raise TaskError(f"parameter episode is {kind!r}, expected one of {', '.join(EPISODES[1:])}")
+    if not kind:
+        return None
+    if parameters.value(node, "arms") == 0:
+        raise TaskError(f"parameter arms is 0, expected 1 or 2 for episode {kind!r}")
+    return (AssembleEpisode if kind == "assemble" else InHandEpisode)(node, noise)
+
+
+class EpisodeServer:
+    """Runs an episode once, writes its results, ends the node: exit code 0 on success, else 1."""
+
+    def __init__(
+        self, node: SimulatorNode, episode: Episode, scene: SimulatedWorld, tasks: TaskServer
+    ) -> None:
+        self._node = node
+        self._episode = episode
+        self._scene = scene
+        self._tasks = tasks
+        self._begun = False
+        self._film: Film | None = None
+        if parameters.value(node, "film"):
+            arms = [controller.arm for controller in scene.arms.values()]
+            self._film = Film(scene.simulator, arms)
+            scene.listeners.append(self._film)
+
+    def destroy(self) -> None:
+        """It is over."""
+
+    def wants_step(self) -> bool:
+        """A paused simulation stays paused: the episode waits for play."""
+        return False
+
+    def after_step(self) -> None:
+        """The episode follows the steps by itself."""
+
+    def take_job(self) -> Callable[[Callable[[], StepResult]], None] | None:
+        """The episode, once."""
+        if self._begun:
+            return None
+        self._begun = True
+        return self._run
+
+    def _run(self, advance: Callable[[], StepResult]) -> None:
+        # Success is told by what was done; an episode that is cut off has none.
+        self._node.exit_code = 1
+        self._tasks.running(f"episode {self._episode.name}", advance, self._work)
+        assert self._node.world is not None
+        self._node.world.state = RunState.QUITTING
+
+    def _work(self) -> None:
+        log = self._node.get_logger()
+        try:
+            self._tasks.prepare()
+            summary = self._episode.work(self._scene, self._tasks)
+        except BrickSimError as error:
+            log.error(str(error))
+            summary = Summary(False, str(error), 0, 0, (), 0.0, 0.0)
+        if summary.success:
+            self._node.exit_code = 0
+            log.info(f"{self._episode.name}: done in {summary.duration:.1f} simulated seconds")
+        else:
+            log.error(f"{self._episode.name}: {summary.message}")
+        try:
+            write_results(self._out(), summary, self._options(), self._episode.name, self._film)
+        except (BrickSimError, OSError) as error:
+            log.error(f"results: {error}")
+            self._node.exit_code = 1
+
+    def _out(self) -> Path | None:
+        out = parameters.value(self._node, "out")
+        return Path(out).expanduser() if out else None
+
+    def _options(self) -> SceneOptions:
+        value = parameters.value
+        return SceneOptions(
+            seed=value(self._node, "seed"),
+            noise_mm=value(self._node, "noise_mm"),
+            noise_degrees=value(self._node, "noise_deg"),
+            planner=value(self._node, "planner"),
+            film=value(self._node, "film"),
+        )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Franka arms build a structure from bricks on the table; the launch ends when they are done.
+
+ros2 launch bricksim_moveit_demo assemble.launch.py structure:=tower.json out:=out/tower
+"""
+
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+
+from bricksim_moveit_demo.nodes import launching as episodes
+from bricksim_ros import launching
+
+
+def _nodes(context: LaunchContext) -> list:
+    layout = launching.value(context, "layout")
+    return episodes.episode(
+        context,
+        "assemble",
+        structure=episodes.absolute(launching.value(context, "structure")),
+        layout=layout if layout == "packing" else episodes.absolute(layout),
+        arms=int(launching.value(context, "arms")),
+    )
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Entry point of launch."""
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("structure", description="Structure file of any known format"),
+            DeclareLaunchArgument(
+                "arms",
+                default_value="1",
+                choices=["1", "2"],
+                description="Number of arms",
+            ),
+            DeclareLaunchArgument(
+                "layout",
+                default_value="packing",
+                description="How the bricks lie: packing (at random, by the seed) or a YAML file",
+            ),
+            *episodes.episode_arguments(),
+            OpaqueFunction(function=_nodes),
+        ]
+    )
