@@ -11,11 +11,12 @@ joins, the one of least strength breaks: a minimum cut, which always contains th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components, maximum_flow
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, maximum_flow
 
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -65,7 +66,7 @@ def select_breaks(
     none = np.zeros(0, dtype=np.int64)
     if not overloaded.any():
         return Selection(none, none)
-    body = _bodies(anchored, stud_index[~overloaded], hole_index[~overloaded])
+    body = bodies_joined(anchored, stud_index[~overloaded], hole_index[~overloaded])
     lower, upper = body[stud_index], body[hole_index]
     joining = overloaded & (lower != upper)
     bypassed = np.flatnonzero(overloaded & ~joining)
@@ -99,10 +100,7 @@ class _Links:
         names, index = np.unique(ends, return_inverse=True)
         self._place = {name: i for i, name in enumerate(names.tolist())}
         self._ends = index.reshape(-1, 2)
-        capacity = np.maximum(np.rint(strength * (_RESOLUTION / strength.sum())), 1)
-        rows, columns = np.concatenate([self._ends, self._ends[:, ::-1]]).T
-        both = np.concatenate([capacity, capacity]).astype(np.int32)
-        self._capacity = csr_array((both, (rows, columns)), shape=(len(names),) * 2)
+        self._strength = strength
 
     def weakest_cut(self, a: int, b: int) -> tuple[int, NDArray[np.bool_]]:
         """The weakest set of links that separates two bodies; of equals the one next to ``b``.
@@ -110,24 +108,42 @@ class _Links:
         Returns:
             Its strength, and (L,) which links it has.
         """
-        if len(self._place) == 2:
+        count = len(self._place)
+        if count == 2:
             return 0, np.ones(len(self._ends), dtype=bool)
-        source, sink = self._place[a], self._place[b]
-        found = maximum_flow(self._capacity, source, sink)
+        capacity = self._capacity
+        found = maximum_flow(capacity, self._place[a], self._place[b])
         # Flow is antisymmetric, so what is left in the opposite direction is the sum.
-        left = self._capacity + found.flow
-        left.eliminate_zeros()
-        reached = breadth_first_order(left, sink, return_predecessors=False)
-        beyond = np.zeros(len(self._place), dtype=bool)
-        beyond[reached] = True
+        left = (capacity.data + found.flow.data > 0).tolist()
+        first, columns = capacity.indptr.tolist(), capacity.indices.tolist()
+        beyond = np.zeros(count, dtype=bool)
+        beyond[self._place[b]] = True
+        queue = [self._place[b]]
+        for body in queue:
+            for k in range(first[body], first[body + 1]):
+                if left[k] and not beyond[columns[k]]:
+                    beyond[columns[k]] = True
+                    queue.append(columns[k])
         return found.flow_value, beyond[self._ends[:, 0]] != beyond[self._ends[:, 1]]
 
+    @cached_property
+    def _capacity(self) -> csr_array:
+        """Strengths as whole numbers, in both directions."""
+        count = len(self._place)
+        whole = np.maximum(np.rint(self._strength * (_RESOLUTION / self._strength.sum())), 1)
+        key = np.concatenate([self._ends @ [count, 1], self._ends @ [1, count]])
+        pairs, index = np.unique(key, return_inverse=True)
+        total = np.bincount(index, np.concatenate([whole, whole])).astype(np.int32)
+        first = np.searchsorted(pairs, count * np.arange(count + 1))
+        return csr_array((total, pairs % count, first), shape=(count, count))
 
-def _bodies(anchored: NDArray[np.bool_], a: IntArray, b: IntArray) -> IntArray:
+
+def bodies_joined(anchored: NDArray[np.bool_], a: IntArray, b: IntArray) -> IntArray:
     """(N,) number of the body that each part belongs to."""
     world = np.flatnonzero(anchored)
     rows = np.concatenate([a, world[:-1]])
-    columns = np.concatenate([b, world[1:]])
-    shape = (len(anchored), len(anchored))
-    links = coo_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    columns = np.concatenate([b, world[1:]])[np.argsort(rows, kind="stable")]
+    count = len(anchored)
+    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+    links = csr_array((np.ones(len(columns)), columns, first), shape=(count, count))
     return connected_components(links, directed=False)[1].astype(np.int64)

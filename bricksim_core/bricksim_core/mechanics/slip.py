@@ -19,10 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from scipy.sparse.csgraph import connected_components
 
 from bricksim_core.dynamics import MassProperties, combine
-from bricksim_core.mechanics.selection import select_breaks
+from bricksim_core.mechanics.selection import bodies_joined, select_breaks
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, RigidPair, wrench_maps
 from bricksim_core.mechanics.snapfit.joints import TIP_ROWS, Joints, joints_of
@@ -33,6 +32,8 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _CUTS = 4
 """Cuts that are looked at in a step, worst first, until one is found that cannot hold."""
+
+_NO_PUSHES = sp.csc_array((RigidPair.size, 0))
 
 _SOFTNESS = 1e-8
 """Relative regularization where rows of a joint stand for the same motion."""
@@ -233,12 +234,7 @@ def sides_of(layout: ComponentLayout, anchored: NDArray[np.bool_], cut: IntArray
     is one body."""
     kept = np.ones(len(layout.connection_ids), dtype=bool)
     kept[cut] = False
-    world = np.flatnonzero(anchored)
-    rows = np.concatenate([layout.stud_index[kept], world[:-1]])
-    columns = np.concatenate([layout.hole_index[kept], world[1:]])
-    shape = (len(layout.part_ids),) * 2
-    links = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=shape)
-    return connected_components(links, directed=False)[1].astype(np.int64)
+    return bodies_joined(anchored, layout.stud_index[kept], layout.hole_index[kept])
 
 
 def shared(
@@ -260,10 +256,10 @@ def shared(
     pair = RigidPair(below, crossing.centre, crossing.stiffness)
     ones = np.ones(len(crossing))
     limits = limits_of(crossing.rows, ones, crossing.pull, constants, crossing.greatest)
-    nothing = sp.csc_array((pair.size, 0))
-    solver = YieldSolver(Equations(pair, limits, nothing, np.zeros(0), np.zeros(0)))
+    solver = YieldSolver(Equations(pair, limits, _NO_PUSHES, np.zeros(0), np.zeros(0)))
+    used = np.abs(crossing.rows).max(axis=2) > 0.0
     bonded = pair.displacements(pair.total(wrench / PITCHES))
-    yielded = solver.solve(bonded, np.zeros(0, dtype=np.int64))
+    yielded = solver.solve(bonded, solver.likely(bonded, np.flatnonzero(used)))
     return wrench if yielded is None else yielded.wrench * PITCHES
 
 

@@ -213,13 +213,16 @@ class ElasticStructure:
         """F, number of free displacements."""
         return len(self.free)
 
-    def load(self, joint: int, wrench: Array) -> Array:
-        """(F,) loads J w by a (6,) scaled wrench [N] at one joint."""
-        strain = self.strain
-        ends = strain.indptr[6 * joint : 6 * joint + 7]
-        entries = slice(int(ends[0]), int(ends[-1]))
-        values = strain.data[entries] * np.repeat(wrench, np.diff(ends))
-        return np.bincount(strain.indices[entries], values, len(self.free))
+    def loads(self, joints: IntArray, wrenches: Array) -> Array:
+        """(M, F) loads J w by (M, 6) scaled wrenches [N], each at one joint."""
+        strain, size = self.strain, len(self.free)
+        loads = np.zeros((len(joints), size))
+        for load, joint, wrench in zip(loads, joints.tolist(), wrenches, strict=True):
+            ends = strain.indptr[6 * joint : 6 * joint + 7]
+            entries = slice(int(ends[0]), int(ends[-1]))
+            values = strain.data[entries] * np.repeat(wrench, np.diff(ends))
+            load[:] = np.bincount(strain.indices[entries], values, size)
+        return loads
 
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
@@ -288,9 +291,9 @@ class RigidPair:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
         return (self.stiffness * (displacements @ self._jacobian)).reshape(-1, 6)
 
-    def load(self, joint: int, wrench: Array) -> Array:
-        """(6,) loads by a (6,) scaled wrench at one joint."""
-        return self._maps[joint] @ wrench
+    def loads(self, joints: IntArray, wrenches: Array) -> Array:
+        """(M, 6) loads by (M, 6) scaled wrenches, each at one joint."""
+        return np.matmul(self._maps[joints], wrenches[:, :, None])[:, :, 0]
 
     def total(self, wrenches: Array) -> Array:
         """(6,) loads by (J, 6) scaled wrenches."""

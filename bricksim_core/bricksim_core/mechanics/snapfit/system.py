@@ -305,8 +305,7 @@ class SnapFitSystem:
         if 2.0 * farthest.max(initial=0.0) >= self._least_gap:
             return None
         wrench = self._structure.wrenches(displacements)
-        count = len(self.joints)
-        if self.joints.utilization(wrench[:count] * PITCHES).max(initial=0.0) > 1.0 + TOLERANCE:
+        if self.joints.greatest(wrench[: len(self.joints)]).max(initial=0.0) > 1.0 + TOLERANCE:
             return None
         if self._ground_tension(wrench) > TOLERANCE:
             return None

@@ -22,6 +22,8 @@ from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
 
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -46,6 +48,9 @@ MAX_MEMBERS = 300
 
 _NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
+
+_REGULAR = 1e-9
+"""Relative regularization of a guess, and what in it counts as nothing."""
 
 _APART = 1e-6
 """Softness of a single row over that of its joint: rows of one joint that statics ties together
@@ -127,8 +132,8 @@ class BondedStructure(Protocol):
         """(J, 6) scaled wrenches [N]."""
         ...
 
-    def load(self, joint: int, wrench: Array) -> Array:
-        """(F,) loads J w by a (6,) scaled wrench at one joint."""
+    def loads(self, joints: IntArray, wrenches: Array) -> Array:
+        """(M, F) loads J w by (M, 6) scaled wrenches, each at one joint."""
         ...
 
 
@@ -157,6 +162,8 @@ class Kept:
 
     Attributes:
         slot: Their positions below.
+        owner: (S,) joint of a row, -1 - v of a push.
+        rows: (S, 6) the rows, zero for pushes.
         loads: (S, F) rows of C^T and B^T.
         response: (S, F) displacements under these.
         matrix: (S, S) the conditions' coefficients, without softness.
@@ -166,6 +173,8 @@ class Kept:
     """
 
     slot: dict[int, int]
+    owner: IntArray
+    rows: Array
     loads: Array
     response: Array
     matrix: Array
@@ -177,7 +186,8 @@ class Kept:
     def nothing(size: int) -> Kept:
         """Before the first solve."""
         none, square, rows = np.zeros(0), np.zeros((0, 0)), np.zeros((0, size))
-        return Kept({}, rows, rows, square, square, none, none)
+        owner = np.zeros(0, dtype=np.int64)
+        return Kept({}, owner, np.zeros((0, 6)), rows, rows, square, square, none, none)
 
 
 class YieldSolver:
@@ -194,11 +204,34 @@ class YieldSolver:
         self._structure = equations.structure
         self._limits = equations.limits
         self._push_loads = equations.push_loads
-        self._approach = sp.csr_array((-equations.push_loads).transpose())
+        self._approach = -equations.push_loads.transpose() if len(equations.gap) else None
         self._gap = equations.gap
         self._compliance = equations.compliance
         self._first_push = len(equations.limits.limit) * ROWS
         self.kept = Kept.nothing(equations.structure.size)
+
+    def likely(self, displacements: Array, rows: IntArray) -> IntArray:
+        """Which of some rows will be active, by nonnegative least squares.
+
+        The active ones are found quickly if all of them are candidates, but not accurately: rows of
+        one joint are too nearly dependent.
+
+        Args:
+            displacements: (F,) response of the bonded structure to the loads.
+            rows: Candidates.
+        """
+        at = self.slots(rows)
+        square = np.ix_(at, at)
+        matrix = self.kept.matrix[square] + self.kept.softness[square]
+        matrix[np.diag_indices_from(matrix)] *= 1.0 + _REGULAR
+        excess = self.kept.loads[at] @ displacements - self.kept.bound[at]
+        try:
+            factor = np.linalg.cholesky(matrix)
+            target = solve_triangular(factor, excess, lower=True, check_finite=False)
+            multiplier = nnls(factor.T, target)[0]
+        except (np.linalg.LinAlgError, RuntimeError):  # It is a guess only.
+            return np.zeros(0, dtype=np.int64)
+        return rows[multiplier > _REGULAR * multiplier.max(initial=0.0)]
 
     def solve(self, displacements: Array, guess: IntArray) -> Yielded | None:
         """Lets the structure yield.
@@ -229,7 +262,9 @@ class YieldSolver:
                 if not len(entering):
                     return yielded
                 changed = entering
-            members = np.setxor1d(members, changed)
+            members = np.array(
+                sorted(set(members.tolist()).symmetric_difference(changed.tolist())), dtype=np.int64
+            )
         return None
 
     def slots(self, members: IntArray) -> IntArray:
@@ -242,61 +277,52 @@ class YieldSolver:
         return np.array([slot[m] for m in members.tolist()], dtype=np.int64)
 
     def _keep(self, new: IntArray) -> None:
-        kept, limits = self.kept, self._limits
-        loads = np.array([self._load(m) for m in new.tolist()])
-        response = self._structure.displacements(np.ascontiguousarray(loads.T)).T
-        across, own = kept.loads @ response.T, loads @ response.T
+        kept, limits, structure = self.kept, self._limits, self._structure
         is_row = new < self._first_push
+        joint, row = np.divmod(new[is_row], ROWS)
+        push = new[~is_row] - self._first_push
+        rows = np.zeros((len(new), 6))
+        rows[is_row] = limits.rows[joint, row]
+        yielding = np.zeros((len(new), 6))
+        yielding[is_row] = structure.stiffness.reshape(-1, 6)[joint] * rows[is_row]
+        loads = np.empty((len(new), structure.size))
+        loads[is_row] = structure.loads(joint, yielding[is_row])
+        if len(push):
+            loads[~is_row] = self._push_loads[:, push].toarray().T
+        response = structure.displacements(np.ascontiguousarray(loads.T)).T
+
+        owner = np.empty(len(new), dtype=np.int64)
+        owner[is_row], owner[~is_row] = joint, -1 - push
+        soft, own, bound = (np.zeros(len(new)) for _ in range(3))
+        soft[is_row], bound[is_row] = limits.softness[joint], limits.limit[joint]
+        own[~is_row], bound[~is_row] = self._compliance[push], self._gap[push]
         sign = np.where(is_row, -1.0, 1.0)
-        corner, softness = sign[:, None] * own, np.zeros(own.shape)
-        known = np.fromiter(kept.slot, dtype=np.int64, count=len(kept.slot))
-        ahead, behind = kept.sign[:, None] * across, sign[:, None] * across.T
-        soft_ahead, soft_behind = np.zeros(ahead.shape), np.zeros(behind.shape)
-        for i in np.flatnonzero(is_row).tolist():
-            joint, row = divmod(int(new[i]), ROWS)
-            block = slice(6 * joint, 6 * joint + 6)
-            stiff = limits.rows[joint] @ (
-                self._structure.stiffness[block] * limits.rows[joint, row]
-            )
-            # Rows of one joint share its softness; a little more of their own sets them apart.
-            soft = limits.softness[joint]
-            mates = np.flatnonzero(new // ROWS == joint)
-            mates = mates[is_row[mates]]
-            corner[i, mates] += stiff[new[mates] % ROWS]
-            softness[i, mates] += soft
-            softness[i, i] += soft * _APART
-            mates = np.flatnonzero((known // ROWS == joint) & (known < self._first_push))
-            behind[i, mates] += stiff[known[mates] % ROWS]
-            ahead[mates, i] += stiff[known[mates] % ROWS]
-            soft_behind[i, mates] += soft
-            soft_ahead[mates, i] += soft
-        pushes = np.flatnonzero(~is_row)
-        corner[pushes, pushes] += self._compliance[new[pushes] - self._first_push]
-        bound = np.empty(len(new))
-        bound[is_row] = limits.limit[new[is_row] // ROWS]
-        bound[pushes] = self._gap[new[pushes] - self._first_push]
-        first = len(kept.slot)
+        with_kept = owner[:, None] == kept.owner
+        with_new = owner[:, None] == owner
+        across = kept.loads @ response.T
+        corner = sign[:, None] * (loads @ response.T) + with_new * (yielding @ rows.T)
+        shared = with_kept * (yielding @ kept.rows.T)
+        behind, ahead = sign[:, None] * across.T + shared, kept.sign[:, None] * across + shared.T
+        # Rows of one joint share its softness; a little more of their own sets them apart.
+        softness = soft[:, None] * (with_new + _APART * np.eye(len(new)))
+        beside = soft[:, None] * with_kept
+        first, size = len(kept.slot), len(kept.slot) + len(new)
+        matrix, soft_matrix = np.empty((size, size)), np.empty((size, size))
+        matrix[:first, :first], soft_matrix[:first, :first] = kept.matrix, kept.softness
+        matrix[:first, first:], soft_matrix[:first, first:] = ahead, beside.T
+        matrix[first:, :first], soft_matrix[first:, :first] = behind, beside
+        matrix[first:, first:], soft_matrix[first:, first:] = corner + np.diag(own), softness
         self.kept = Kept(
             slot=kept.slot | {m: first + i for i, m in enumerate(new.tolist())},
+            owner=np.concatenate([kept.owner, owner]),
+            rows=np.concatenate([kept.rows, rows]),
             loads=np.concatenate([kept.loads, loads]),
             response=np.concatenate([kept.response, response]),
-            matrix=np.block([[kept.matrix, ahead], [behind, corner]]),
-            softness=np.block([[kept.softness, soft_ahead], [soft_behind, softness]]),
+            matrix=matrix,
+            softness=soft_matrix,
             bound=np.concatenate([kept.bound, bound]),
             sign=np.concatenate([kept.sign, sign]),
         )
-
-    def _load(self, member: int) -> Array:
-        """(F,) J D R_r^T of a row, B_v of a push."""
-        if member >= self._first_push:
-            push, loads = member - self._first_push, self._push_loads
-            entries = slice(*loads.indptr[push : push + 2].tolist())
-            load = np.zeros(self._structure.size)
-            load[loads.indices[entries]] = loads.data[entries]
-            return load
-        joint, row = divmod(member, ROWS)
-        stiffness = self._structure.stiffness[6 * joint : 6 * joint + 6]
-        return self._structure.load(joint, stiffness * self._limits.rows[joint, row])
 
 
 class _Search:
@@ -315,7 +341,6 @@ class _Search:
         self._elastic = elastic
         self._displaced = elastic
         self._first = solver._first_push
-        self._pushing = len(solver._gap) > 0
         self._closing = self._closed(elastic)
         self.value = np.zeros(self._first + len(self._closing))
         self.value[self._first :] = np.maximum(self._closing, 0.0) / solver._compliance
@@ -396,9 +421,8 @@ class _Search:
 
     def _closed(self, displacements: Array) -> Array:
         """(V,) how far parts would have moved into each other [m]."""
-        if not self._pushing:
-            return np.zeros(0)
-        return self._solver._approach @ displacements - self._solver._gap
+        approach = self._solver._approach
+        return np.zeros(0) if approach is None else approach @ displacements - self._solver._gap
 
     def _multipliers(self, members: IntArray, softening: float = 1.0) -> Array:
         """Multipliers for which all members sit exactly at their limits.
