@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -85,7 +84,6 @@ class SlipCriterion:
     def __init__(self, constants: SnapFitConstants = SnapFitConstants()) -> None:
         self._constants = constants
         self._slips: dict[int, Slip] = {}
-        self._joints: WeakKeyDictionary[ComponentLayout, Joints] = WeakKeyDictionary()
 
     def failed(
         self,
@@ -134,12 +132,6 @@ class SlipCriterion:
         """Returns to a snapshot."""
         self._slips = dict(snapshot)
 
-    def _joints_of(self, layout: ComponentLayout) -> Joints:
-        joints = self._joints.get(layout)
-        if joints is None:
-            joints = self._joints[layout] = joints_of(layout, self._constants)
-        return joints
-
     def _slide(
         self,
         layout: ComponentLayout,
@@ -149,7 +141,7 @@ class SlipCriterion:
         dt: float,
     ) -> IntArray:
         """Lets the worst cut that cannot hold slide; indices of its connections."""
-        joints = self._joints_of(layout)
+        joints = joints_of(layout, self._constants)
         overloaded = overloaded.copy()
         for _ in range(_CUTS):
             cut = select_breaks(
@@ -255,9 +247,10 @@ def shared(
         return wrench
     pair = RigidPair(below, crossing.centre, crossing.stiffness)
     ones = np.ones(len(crossing))
-    limits = limits_of(crossing.rows, ones, crossing.pull, constants, crossing.greatest)
+    rows = crossing.rows * PITCHES
+    limits = limits_of(rows.__getitem__, ones, crossing.pull, constants, crossing.greatest)
     solver = YieldSolver(Equations(pair, limits, _NO_PUSHES, np.zeros(0), np.zeros(0)))
-    used = np.abs(crossing.rows).max(axis=2) > 0.0
+    used = np.abs(rows).max(axis=2) > 0.0
     bonded = pair.displacements(pair.total(wrench / PITCHES))
     yielded = solver.solve(bonded, solver.likely(bonded, np.flatnonzero(used)))
     return wrench if yielded is None else yielded.wrench * PITCHES

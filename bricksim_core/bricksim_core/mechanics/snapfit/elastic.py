@@ -110,37 +110,28 @@ class ElasticStructure:
         shape = (6 * count, len(self.free))
         return sp.csr_array((value[kept], column[kept], indptr), shape=shape)
 
-    def spread(
-        self,
-        parts: IntArray,
-        points: Array,
-        wrenches: Array,
-        signs: Array,
-        columns: IntArray,
-        width: int,
+    def push_loads(
+        self, low: IntArray, high: IntArray, points: Array, normals: Array
     ) -> sp.csc_array:
-        """Loads on the free displacements by forces at points.
+        """Loads by forces between two parts each.
 
         Args:
-            parts: (M,) part that each force acts on; held parts take it silently.
-            points: (M, 3) where [m].
-            wrenches: (M, 6) scaled wrench about the point per unit of its column.
-            signs: (M,) factors.
-            columns: (M,) column of each force.
-            width: Number of columns.
+            low: (V,) part that a force pushes against its normal; held parts take it silently.
+            high: (V,) part that it pushes along its normal.
+            points: (V, 3) where [m].
+            normals: (V, 3) unit normals.
 
         Returns:
-            (F, width) sparse loads.
+            (F, V) sparse loads [N] per newton.
         """
-        arm = (points - self._coms[parts]) / STUD_PITCH
-        wrenches = wrenches.copy()
-        wrenches[:, 3:] += cross(arm, wrenches[:, :3])
-        values = wrenches * signs[:, None]
-        rows = 6 * self._node[parts][:, None] + np.arange(6)
-        kept = (values != 0.0) & (rows >= 0)
-        at = np.broadcast_to(columns[:, None], kept.shape)[kept]
-        entries = (values[kept], (rows[kept], at))
-        return sp.csc_array(sp.coo_array(entries, shape=(len(self.free), width)))
+        ends = np.column_stack([low, high])
+        arm = (points[:, None] - self._coms[ends]) / STUD_PITCH
+        force = np.stack([-normals, normals], axis=1)
+        value = np.concatenate([force, cross(arm, force)], axis=2)
+        row = 6 * self._node[ends][:, :, None] + np.arange(6)
+        kept = (value != 0.0) & (row >= 0)
+        columns = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=(1, 2)))])
+        return sp.csc_array((value[kept], row[kept], columns), shape=(len(self.free), len(low)))
 
     def nodes(self, parts: IntArray) -> IntArray:
         """Numbers of parts among those that are free, -1 for others."""

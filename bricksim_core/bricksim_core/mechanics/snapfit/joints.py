@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -150,13 +151,6 @@ class Joints:
         """Some of the joints."""
         return Joints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
-    def of_piece(self, index: IntArray, lower: IntArray, upper: IntArray) -> Joints:
-        """Some of the joints, with other numbers of their parts."""
-        piece = replace(self.take(index), lower=lower, upper=upper)
-        if "rows" in vars(self):
-            vars(piece)["rows"] = self.rows[index]
-        return piece
-
     @cached_property
     def corners(self) -> Array:
         """(C, 4, 3) corners of the overlaps [m], in the order of `split`."""
@@ -195,6 +189,33 @@ def spread_push(push: Array, half: Array) -> Array:
 
 def joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
     """The joints of a component, in the layout's order of connections."""
+    known = _KNOWN.get(layout)
+    if known is None or known[0] != constants:
+        known = _KNOWN[layout] = constants, _joints_of(layout, constants)
+    return known[1]
+
+
+def joints_of_piece(
+    layout: ComponentLayout, constants: SnapFitConstants, joints: Joints, index: IntArray
+) -> Joints:
+    """The joints of a component that were joints of an earlier one.
+
+    Args:
+        layout: The component.
+        constants: The model's constants.
+        joints: Of the earlier component, whose frame it has, with these constants.
+        index: (C,) where its joints are among them.
+    """
+    piece = replace(joints.take(index), lower=layout.stud_index, upper=layout.hole_index)
+    _KNOWN[layout] = constants, piece
+    return piece
+
+
+_KNOWN: WeakKeyDictionary[ComponentLayout, tuple[SnapFitConstants, Joints]] = WeakKeyDictionary()
+"""Joints of the layouts that are alive."""
+
+
+def _joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
     contacts = stud_contacts(layout)
     table = np.array([_strengths(p, constants) for p in contacts.patterns]).reshape(-1, 3)
     pull, first_x, first_y = table[contacts.pattern].T

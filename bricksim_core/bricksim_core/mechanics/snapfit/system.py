@@ -20,6 +20,7 @@ from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_row
 from bricksim_core.mechanics.snapfit.joints import (
     Joints,
     joints_of,
+    joints_of_piece,
     pull_moments,
     rectangle_corners,
     spread_push,
@@ -134,8 +135,8 @@ class SnapFitSystem:
             self._footprints = ground_footprints(faces)
         else:
             whole, index = piece.origin, piece.index
-            joints = self.joints = whole.joints.of_piece(
-                piece.connections, layout.stud_index, layout.hole_index
+            joints = self.joints = joints_of_piece(
+                layout, constants, whole.joints, piece.connections
             )
             self.pushes = whole.pushes.within(index)
             self._footprints = whole._footprints
@@ -191,13 +192,8 @@ class SnapFitSystem:
     @cached_property
     def _equations(self) -> Equations:
         pushes, count = self.pushes, len(self.pushes)
-        push_loads = self._structure.spread(
-            parts=np.concatenate([pushes.low, pushes.high]),
-            points=np.concatenate([pushes.point, pushes.point]),
-            wrenches=np.concatenate([pushes.wrench, pushes.wrench]),
-            signs=np.repeat([-1.0, 1.0], count),
-            columns=np.concatenate([np.arange(count), np.arange(count)]),
-            width=count,
+        push_loads = self._structure.push_loads(
+            pushes.low, pushes.high, pushes.point, pushes.normal
         )
         compliance = np.full(count, 1.0 / self.constants.face_stiffness)
         return Equations(self._structure, self._limits, push_loads, pushes.gap, compliance)
@@ -206,12 +202,23 @@ class SnapFitSystem:
     def _limits(self) -> Limits:
         joints, resting = self.joints, len(self._ground_rows)
         return limits_of(
-            rows=np.concatenate([joints.rows, self._ground_rows]),
+            rows_of=self._rows_of,
             limit=np.repeat([1.0, 0.0], [len(joints), resting]),
             strength=np.concatenate([joints.pull, np.full(resting, self._weight)]),
             constants=self.constants,
             greatest=self._greatest,
         )
+
+    def _rows_of(self, index: IntArray) -> Array:
+        """(K, ROWS, 6) rows of some joints and footprints per scaled wrench."""
+        count = len(self.joints)
+        if not len(self._ground_rows):
+            return self.joints.take(index).rows * PITCHES
+        ours = index < count
+        rows = np.empty((len(index), *self._ground_rows.shape[1:]))
+        rows[ours] = self.joints.take(index[ours]).rows
+        rows[~ours] = self._ground_rows[index[~ours] - count]
+        return rows * PITCHES
 
     def _greatest(self, wrench: Array) -> Array:
         """(J,) greatest row, or 0, of (J, 6) scaled wrenches of joints and footprints."""
@@ -292,8 +299,8 @@ class SnapFitSystem:
         """The multiple of the loads at which the component fails; see `WholeProblem.limit_load`."""
         free_loads, _ = self._free_loads(loads)
         wrench = self._structure.wrenches(self._structure.displacements(free_loads))
-        values = self._limits.rows @ wrench[:, :, None]
-        return self._whole.limit_load(free_loads, float(values.max(initial=0.0)))
+        highest = float(self._greatest(wrench).max(initial=0.0))
+        return self._whole.limit_load(free_loads, highest)
 
     def _unyielding(self, displacements: Array) -> Yielded | None:
         """The answer if nothing yields and no gap closes, which spares the search; else None."""
@@ -402,7 +409,10 @@ class _Piece:
             or system._ground is not None
             or not np.array_equal(old.grids[parts], layout.grids)
             or not np.array_equal(origin._anchored[parts], anchored)
-            or any(old.shapes[i] != s for i, s in zip(parts.tolist(), layout.shapes, strict=True))
+            or any(
+                old.shapes[i] is not s and old.shapes[i] != s
+                for i, s in zip(parts.tolist(), layout.shapes, strict=True)
+            )
         ):
             return None
         index = np.full(len(old.part_ids), -1, dtype=np.int64)

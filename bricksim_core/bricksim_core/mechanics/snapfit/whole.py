@@ -50,8 +50,9 @@ class WholeProblem:
         self._gap, self._compliance = gap, equations.compliance
         self._joints, self._pushes = len(limits.limit), len(gap)
         self._equilibrium = sp.hstack([structure.jacobian, -push_loads], format="csc")
-        self._joint, row = np.nonzero(np.abs(limits.rows).sum(axis=2))
-        wrench = limits.rows[self._joint, row]
+        rows = limits.rows_of(np.arange(len(limits.limit)))
+        self._joint, row = np.nonzero(np.abs(rows).sum(axis=2))
+        wrench = rows[self._joint, row]
         at = np.repeat(np.arange(len(wrench)), 6)
         column = (6 * self._joint[:, None] + np.arange(6)).reshape(-1)
         shape = (len(wrench), 6 * self._joints + self._pushes)

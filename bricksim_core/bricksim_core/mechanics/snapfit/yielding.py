@@ -26,7 +26,6 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -62,13 +61,13 @@ class Limits:
     """What the joints of a structure can bear.
 
     Attributes:
-        rows: (J, ROWS, 6) utilization per scaled wrench [1/N].
+        rows_of: Gives (K, ROWS, 6) utilization per scaled wrench [1/N] of K of the joints.
         limit: (J,) bound of the rows [-]: 1, or 0 for a joint that can only push.
         softness: (J,) E, overload per multiplier [1/J].
         greatest: Gives the (J,) greatest rows, or 0, of (J, 6) scaled wrenches.
     """
 
-    rows: Array
+    rows_of: Callable[[IntArray], Array]
     limit: Array
     softness: Array
     greatest: Callable[[Array], Array]
@@ -92,7 +91,7 @@ class Yielded:
 
 
 def limits_of(
-    rows: Array,
+    rows_of: Callable[[IntArray], Array],
     limit: Array,
     strength: Array,
     constants: SnapFitConstants,
@@ -101,14 +100,14 @@ def limits_of(
     """Limits whose softness goes inversely with strength: joints side by side share an overload.
 
     Args:
-        rows: (J, ROWS, 6) utilization per wrench in SI.
+        rows_of: See `Limits`.
         limit: (J,) bound of the rows [-].
         strength: (J,) [N].
         constants: For softness and stiffness.
         greatest: See `Limits`.
     """
     soft = constants.softness * constants.stud_stiffness / constants.contact_strength
-    return Limits(rows * PITCHES, limit, soft / strength, greatest)
+    return Limits(rows_of, limit, soft / strength, greatest)
 
 
 class BondedStructure(Protocol):
@@ -282,7 +281,7 @@ class YieldSolver:
         joint, row = np.divmod(new[is_row], ROWS)
         push = new[~is_row] - self._first_push
         rows = np.zeros((len(new), 6))
-        rows[is_row] = limits.rows[joint, row]
+        rows[is_row] = limits.rows_of(joint)[np.arange(len(joint)), row]
         yielding = np.zeros((len(new), 6))
         yielding[is_row] = structure.stiffness.reshape(-1, 6)[joint] * rows[is_row]
         loads = np.empty((len(new), structure.size))
@@ -394,7 +393,7 @@ class _Search:
         state, overload = self._forces(members, self._multiplier, self._displaced)
         bound = limits.limit + np.maximum(overload, 0.0)
         over = np.flatnonzero(limits.greatest(state.wrench) > bound + TOLERANCE)
-        excess = np.matmul(limits.rows[over], state.wrench[over, :, None])[:, :, 0]
+        excess = np.matmul(limits.rows_of(over), state.wrench[over, :, None])[:, :, 0]
         excess -= bound[over, None]
         place = np.full(len(bound), -1)
         place[over] = np.arange(len(over))
@@ -455,8 +454,10 @@ class _Search:
         overload = np.zeros(len(limits.limit))
         push = np.zeros(len(self._closing))
         is_row = members < self._first
-        joint, row = np.divmod(members[is_row], ROWS)
-        np.add.at(slip, joint, limits.rows[joint, row] * multiplier[is_row, None])
+        joint = members[is_row] // ROWS
+        if len(joint):
+            rows = self._solver.kept.rows[self._solver.slots(members[is_row])]
+            np.add.at(slip, joint, rows * multiplier[is_row, None])
         np.add.at(overload, joint, limits.softness[joint] * multiplier[is_row])
         push[members[~is_row] - self._first] = multiplier[~is_row]
         wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
