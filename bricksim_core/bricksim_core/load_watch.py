@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,6 +58,7 @@ class _Watched:
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
         utilization: (C,) last answer, NaN where unknown.
+        still: True if it was still (`StepReport.still`) in all steps of the last frame.
     """
 
     layout: ComponentLayout
@@ -67,6 +68,7 @@ class _Watched:
     impact: _Pulse | None = None
     examined: Array | None = None
     age: float = 0.0
+    still: bool = False
 
 
 class LoadWatch:
@@ -76,7 +78,8 @@ class LoadWatch:
     its impulse and where it acted can be trusted, not how the engine spread it over its steps.
 
     A component whose loads are bit by bit those that were examined last, without an overload, is
-    not examined again: the answer would be the same.
+    not examined again: the answer would be the same. Loads of one that the engine calls still for
+    two frames are not even worked out.
 
     Args:
         detector: Examines components.
@@ -167,8 +170,12 @@ class LoadWatch:
             return findings, ()
         if not steps:
             return findings, ()
-        quiet, impacts = self._pulses(steps)
-        for index, (component, watched) in enumerate(self._watched.items()):
+        stirred = self._stirred([report for report, _ in steps])
+        if not stirred.any():
+            return findings, ()
+        chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
+        quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
+        for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
             if not over and (usual is None or self._known(watched, usual.mean)):
                 continue
@@ -205,13 +212,37 @@ class LoadWatch:
         self.detector.restore(detector)
         self._watched = {component: replace(w) for component, w in watched.items()}
 
+    def _stirred(self, reports: Sequence[StepReport]) -> NDArray[np.bool_]:
+        """(W,) which watched components may have other loads than those examined last."""
+        stirred = np.ones(len(self._watched), dtype=np.bool_)
+        told = [report.still for report in reports if report.still is not None]
+        if len(told) < len(reports):
+            return stirred
+        still = np.all([rows[self._bodies.loaded] for rows in told], axis=0).tolist()
+        for i, watched in enumerate(self._watched.values()):
+            if still[i] and watched.still and watched.impact is None:
+                stirred[i] = not self._settled(watched)
+            watched.still = still[i]
+        return stirred
+
     def _pulses(
-        self, steps: list[tuple[StepReport, Mapping[int, Array]]]
+        self,
+        steps: list[tuple[StepReport, Mapping[int, Array]]],
+        wanted: NDArray[np.bool_],
+        watched: Sequence[_Watched],
     ) -> tuple[list[_Pulse | None], list[list[_Pulse]]]:
-        """Loads of a frame for each watched component: of the steps that were no part of an
-        impact, and of the impacts that are over."""
-        bodies, watched = self._bodies, list(self._watched.values())
+        """Loads of a frame for some watched components: of the steps that were no part of an
+        impact, and of the impacts that are over.
+
+        Args:
+            steps: The frame.
+            wanted: (W,) which watched components.
+            watched: They.
+        """
+        bodies = self._bodies.only(wanted)
         reports = [report for report, _ in steps]
+        if not bodies.held.any():
+            reports = [r if r.fresh is None else replace(r, contacts=r.fresh) for r in reports]
         loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in steps])
         hits = closing_speeds(reports, bodies)[:, bodies.loaded] > HIT_SPEED
         counts = (len(steps) - np.count_nonzero(hits, axis=0)).tolist()
@@ -266,11 +297,18 @@ class LoadWatch:
 
     def _known(self, watched: _Watched, loads: Array) -> bool:
         """Whether the detector would answer what it answered last."""
+        return (
+            watched.examined is not None
+            and np.array_equal(watched.examined, loads)
+            and self._settled(watched)
+        )
+
+    def _settled(self, watched: _Watched) -> bool:
+        """Whether the detector would answer what it answered last if loads were the same."""
         limits = self.detector.thresholds
         return (
             watched.examined is not None
             and watched.age > limits.cooldown + self._frame
             # Unknown (NaN) and overloaded connections have to be examined again.
             and bool(np.all(watched.utilization <= limits.utilization))
-            and np.array_equal(watched.examined, loads)
         )

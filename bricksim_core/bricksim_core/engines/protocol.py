@@ -101,7 +101,8 @@ class StepReport:
         contacts: Contacts with the impulses that acted during the step. Their lever arms refer to
             the poses at the start of the step.
         still: (K,) True for components whose pose, twist and contacts are bit by bit those of the
-            last step, as they sleep; None if the engine does not tell.
+            last step, and which no wrench acted on; None if the engine does not tell.
+        fresh: All contacts of free components that are not still; None if the engine does not tell.
     """
 
     time: float
@@ -113,6 +114,7 @@ class StepReport:
     previous_twist: Array
     contacts: Contacts
     still: NDArray[np.bool_] | None = None
+    fresh: Contacts | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ components and all steps of a frame at once.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -64,6 +64,28 @@ class Bodies:
     def parts_of(self, loaded: int) -> slice:
         """Where the parts of a loaded component are among the P, in its layout's order."""
         return slice(int(self.first[loaded]), int(self.first[loaded + 1]))
+
+    def only(self, wanted: NDArray[np.bool_]) -> Bodies:
+        """The same with some of the loaded components only; ``wanted``: (W,)."""
+        if wanted.all():
+            return self
+        kept = wanted[self.owner]
+        place = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)  # the last one is for -1
+        return replace(
+            self,
+            place=place[self.place],
+            loaded=self.loaded[wanted],
+            first=np.concatenate([[0], np.cumsum(np.diff(self.first)[wanted])]),
+            owner=(np.cumsum(wanted) - 1)[self.owner[kept]],
+            held=self.held[wanted],
+            masses=self.masses[kept],
+            local=self.local[kept],
+            arms=self.arms[kept],
+            inertias=self.inertias[kept],
+            mass=self.mass[wanted],
+            inertia=self.inertia[wanted],
+            mobility=self.mobility[wanted],
+        )
 
 
 def bodies_of(

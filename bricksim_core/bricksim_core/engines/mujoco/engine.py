@@ -56,6 +56,7 @@ from bricksim_core.engines.mujoco.stepping import (
 )
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
+    NO_PART,
     STUD_SHAPE,
     BodySpec,
     Contacts,
@@ -91,6 +92,7 @@ class _Snapshot:
     twists: Array
     wrenches: dict[int, Array]
     resting: Resting
+    changed_to: Resting | None
 
 
 class MujocoEngine:
@@ -132,6 +134,8 @@ class MujocoEngine:
         self._index = make_index(self._pool, {}, {})
         self._poses, self._twists = read_state(self._data, self._index)
         self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms))
+        # What rests since the last edit, until a step has seen it.
+        self._changed_to: Resting | None = self._resting
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -295,7 +299,7 @@ class MujocoEngine:
         disturbed = {alive[part] for pair in seats for part in pair if part in alive}
         if fixed:
             disturbed |= self._resting_at(fixed)
-        self._resting = self._resting.without(old, self._index, changed)
+        self._resting = self._changed_to = self._resting.without(old, self._index, changed)
         pool.wake(data, disturbed)
         for body in free:
             self._place(body)
@@ -345,7 +349,7 @@ class MujocoEngine:
         self._carry_over(old_data, old_index, new)
         self._poses, self._twists = read_state(data, self._index)
         asleep = np.zeros(len(self._index.free), dtype=np.bool_)
-        self._resting = Resting(asleep, no_contacts(self._index.geoms))
+        self._resting = self._changed_to = Resting(asleep, no_contacts(self._index.geoms))
 
     def _carry_over(
         self, old_data: mujoco.MjData, old_index: SceneIndex, new: Mapping[int, Body]
@@ -395,18 +399,25 @@ class MujocoEngine:
     def step(self) -> StepReport:
         """Advances by one time step; see `Engine.step`."""
         data, index = self._data, self._index
-        asleep, start = self._resting.asleep, data.time
+        resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
         if self._nothing_moves():
-            touching = self._resting.contacts
+            fresh, touching = no_contacts(index.geoms), resting.contacts
         else:
-            contacts = self._advance_parts()
-            self._resting, touching = self._resting.after(data, index, join_contacts(contacts))
+            fresh = join_contacts(self._advance_parts())
+            self._resting, touching = resting.after(data, index, fresh)
         data.time = start + self.timestep
-        still = asleep & self._resting.asleep
+        still = resting.asleep & self._resting.asleep
         self._poses, self._twists = read_moved(data, index, ~still, *previous)
-        still_components = np.zeros(len(index.ids), dtype=np.bool_)
+        # What the world holds is still if its contacts are: those that rest, and no others.
+        held_still = self._resting is resting and resting is not self._changed_to
+        still_components = np.full(len(index.ids), held_still)
         still_components[index.free] = still
+        touched = np.concatenate([fresh.part_a, fresh.part_b])
+        touched = np.unique(touched[touched != NO_PART])
+        for part in touched[index.free_of(touched) < 0].tolist():
+            still_components[index.row_of[index.component_of[part]]] = False
+        self._changed_to = None
         return StepReport(
             time=self.time,
             dt=self.timestep,
@@ -417,6 +428,7 @@ class MujocoEngine:
             previous_twist=previous[1],
             contacts=touching,
             still=still_components,
+            fresh=fresh,
         )
 
     def _nothing_moves(self) -> bool:
@@ -525,6 +537,7 @@ class MujocoEngine:
             twists=self._twists,
             wrenches=dict(self._wrenches),
             resting=self._resting,
+            changed_to=self._changed_to,
         )
 
     def restore(self, snapshot: object) -> None:
@@ -542,7 +555,7 @@ class MujocoEngine:
         self._index = snapshot.index
         self._poses, self._twists = snapshot.poses, snapshot.twists
         self._wrenches = dict(snapshot.wrenches)
-        self._resting = snapshot.resting
+        self._resting, self._changed_to = snapshot.resting, snapshot.changed_to
 
     # -- queries ----------------------------------------------------------------------------
 
