@@ -27,10 +27,10 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "simulator = bricksim_ros.simulator_node:main",
-            "markers = bricksim_ros.markers_node:main",
-            "recorder = bricksim_ros.recorder_node:main",
-            "press_demo = bricksim_ros.press_demo:main",
+            "simulator = bricksim_ros.programs:simulator",
+            "markers = bricksim_ros.programs:markers",
+            "recorder = bricksim_ros.programs:recorder",
+            "press_demo = bricksim_ros.programs:press_demo",
         ],
     },
 )

@@ -7,7 +7,6 @@ ros2 launch bricksim_ros demo_drop.launch.py structure:=guitar.txt height:=0.144
 from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from bricksim_ros import launching
 
@@ -35,13 +34,4 @@ def generate_launch_description() -> LaunchDescription:
         "pitch_deg": ("0.0", "Pitch about y [deg]"),
         "yaw_deg": ("0.0", "Yaw about z [deg]"),
     }
-    return LaunchDescription(
-        [
-            *(
-                DeclareLaunchArgument(name, default_value=default, description=text)
-                for name, (default, text) in arguments.items()
-            ),
-            *launching.common_arguments(duration="2.0"),
-            OpaqueFunction(function=_nodes),
-        ]
-    )
+    return launching.description(arguments, _nodes, duration="2.0")

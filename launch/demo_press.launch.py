@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Presses one structure onto another with a growing force until they connect.
 
+It ends a simulated second later; exit code 1 if they did not connect.
+
 ros2 launch bricksim_ros demo_press.launch.py lower:=plate.json upper:=brick.json force:=5.0
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
 from bricksim_ros import launching
@@ -23,13 +24,17 @@ def _nodes(context: LaunchContext) -> list:
                 "use_sim_time": True,
                 "lower": launching.value(context, "lower"),
                 "upper": launching.value(context, "upper"),
-                "offset": [int(launching.number(context, f"offset_{a}")) for a in "xy"],
-                "yaw": int(launching.number(context, "yaw")),
+                "offset": [launching.whole_number(context, f"offset_{a}") for a in "xy"],
+                "yaw": launching.whole_number(context, "yaw"),
                 "force": launching.number(context, "force"),
             }
         ],
     )
-    return [*launching.simulation(context, {}), presser]
+    return [
+        *launching.simulation(context, {}),
+        presser,
+        launching.ends_with(presser),
+    ]
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -42,13 +47,4 @@ def generate_launch_description() -> LaunchDescription:
         "yaw": ("0", "Yaw of the upper part [quarter turns]"),
         "force": ("5.0", "Greatest force [N]"),
     }
-    return LaunchDescription(
-        [
-            *(
-                DeclareLaunchArgument(name, default_value=default, description=text)
-                for name, (default, text) in arguments.items()
-            ),
-            *launching.common_arguments(duration="3.0"),
-            OpaqueFunction(function=_nodes),
-        ]
-    )
+    return launching.description(arguments, _nodes)

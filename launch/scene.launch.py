@@ -10,7 +10,6 @@ package is installed: it has their controllers and the actions that handle brick
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from bricksim_ros import launching
 from bricksim_ros.scene import SceneError, read_scene, resolve_uri
@@ -39,29 +38,10 @@ def _has_robots(scene: str) -> bool:
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    return LaunchDescription(
-        [
-            DeclareLaunchArgument(
-                "scene", default_value="", description="Scene file (YAML); empty: none"
-            ),
-            DeclareLaunchArgument(
-                "structures",
-                default_value="",
-                description="Structure files, separated by commas, put side by side",
-            ),
-            DeclareLaunchArgument(
-                "arms",
-                default_value="0",
-                choices=["0", "1", "2"],
-                description="Franka arms put into the scene",
-            ),
-            DeclareLaunchArgument(
-                "planner",
-                default_value="embedded",
-                choices=["embedded", "moveit", "auto"],
-                description="Motion planner of the arms",
-            ),
-            *launching.common_arguments(),
-            OpaqueFunction(function=_nodes),
-        ]
-    )
+    arguments = {
+        "scene": ("", "Scene file (YAML); empty: none"),
+        "structures": ("", "Structure files, separated by commas, put side by side"),
+        "arms": ("0", "Franka arms put into the scene", ("0", "1", "2")),
+        "planner": ("embedded", "Motion planner of the arms", ("embedded", "moveit", "auto")),
+    }
+    return launching.description(arguments, _nodes)

@@ -14,12 +14,21 @@ from pathlib import Path
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its place when the block ends without an error.
 
-    A reader finds the old content or the new one, never a part.
+    A reader finds the old content or the new one, never a part. A link stays a link; a device or
+    pipe (``/dev/stdout``) gets the content written into it.
 
     Raises:
         OSError: The file cannot be written.
     """
     target = Path(path)
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        with tempfile.TemporaryDirectory() as folder:
+            temporary = Path(folder) / target.name
+            yield temporary
+            with target.open("wb") as stream:
+                stream.write(temporary.read_bytes())
+        return
+    target = target.resolve() if target.is_symlink() else target
     # Some writers choose the format by the suffix.
     descriptor, name = tempfile.mkstemp(target.suffix, f".{target.stem}.", target.parent)
     os.close(descriptor)

@@ -36,3 +36,21 @@ def test_failure_leaves_everything_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
     with pytest.raises(OSError), replacing(tmp_path / "no" / "a.txt"):
         pass
+
+
+def test_devices_and_links_are_written_through(tmp_path):
+    link, target = tmp_path / "link.txt", tmp_path / "a.txt"
+    link.symlink_to(target)
+    with replacing(link) as temporary:
+        temporary.write_text("linked")
+    assert link.is_symlink() and target.read_text() == "linked"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with replacing(pipe) as temporary:
+            temporary.write_text("piped")
+        assert os.read(reader, 100) == b"piped"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from bricksim_core.mechanics.analysis import Analysis, analyze
 from bricksim_core.topology import Structure
 from bricksim_msgs import srv
 from bricksim_ros import conversions, parameters
+from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.world import World
 
@@ -50,7 +50,7 @@ class BricksimServices:
             "hold_fixed": (srv.HoldFixed, self._hold),
         }
         self._services = [
-            node.create_service(kind, f"bricksim/{name}", _guarded(handler))
+            node.create_service(kind, f"bricksim/{name}", self._guarded(handler))
             for name, (kind, handler) in handlers.items()
         ]
 
@@ -68,6 +68,21 @@ class BricksimServices:
 
     def take_job(self) -> None:
         """These services never need the simulation for longer than a call."""
+
+    def _guarded(self, handler: Callable[[Any, Any], None]) -> Callable[[Any, Any], Any]:
+        """A handler whose errors become a text; the node goes on whatever was asked."""
+
+        def serve(request: Any, response: Any) -> Any:
+            try:
+                handler(request, response)
+                response.success = True
+            except (BrickSimError, ValueError, OSError) as error:
+                response = type(response)(success=False, message=str(error))
+            except Exception as error:
+                response = type(response)(success=False, message=unexpected(self._node, error))
+            return response
+
+        return serve
 
     def _spawn(self, request: srv.SpawnStructure.Request, response: Any) -> None:
         if bool(request.text) == bool(request.uri):
@@ -93,7 +108,7 @@ class BricksimServices:
         kind = _format(request.format) or Format.TOPOLOGY
         response.text = format_structure(structure, kind)
         if request.path:
-            write_structure(structure, Path(request.path), format=kind)
+            write_structure(structure, resolve_uri(request.path), format=kind)
 
     def _analyze(self, request: srv.AnalyzeStability.Request, response: Any) -> None:
         simulator = self._world.simulator
@@ -175,20 +190,6 @@ def fill_analysis(response: srv.AnalyzeStability.Response, analysis: Analysis) -
     response.connection_ids = ids
     response.utilization = [float(analysis.utilization[i]) for i in ids]
     response.solve_time = float(analysis.solve_time)
-
-
-def _guarded(handler: Callable[[Any, Any], None]) -> Callable[[Any, Any], Any]:
-    """A handler whose errors become a text; the node goes on whatever was asked."""
-
-    def serve(request: Any, response: Any) -> Any:
-        try:
-            handler(request, response)
-            response.success = True
-        except (BrickSimError, ValueError, OSError) as error:
-            response = type(response)(success=False, message=str(error))
-        return response
-
-    return serve
 
 
 def _format(name: str) -> Format | None:

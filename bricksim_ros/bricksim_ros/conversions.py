@@ -20,6 +20,9 @@ from bricksim_core.spatial import Array, position_of, quaternion_of
 from bricksim_core.topology import BrickTopologyGraph, Connection
 from bricksim_msgs import msg
 
+WORLD_SIZE = 1e4
+"""Greatest coordinate [m] of a pose from outside: there viewers' single precision is 1 mm."""
+
 
 def time_message(seconds: float) -> Time:
     """builtin_interfaces/Time of a simulation time [s]."""
@@ -210,12 +213,15 @@ def checked_pose(pose: Pose, *, zero_is_identity: bool = False) -> Array:
     """(4, 4) transform of a pose that came from outside.
 
     Raises:
-        ValueError: A number is not finite or the quaternion is not of unit length (within 1 %).
+        ValueError: A number is not finite, a coordinate is beyond `WORLD_SIZE` or the quaternion
+            is not of unit length (within 1 %).
     """
     p, q = pose.position, pose.orientation
     numbers = (p.x, p.y, p.z, q.x, q.y, q.z, q.w)
     if not all(map(math.isfinite, numbers)):
         raise ValueError(f"pose is {numbers}, expected finite numbers")
+    if max(map(abs, numbers[:3])) > WORLD_SIZE:
+        raise ValueError(f"position is {numbers[:3]} [m], expected at most {WORLD_SIZE:g} each")
     norm = math.sqrt(q.x**2 + q.y**2 + q.z**2 + q.w**2)
     if zero_is_identity and norm == 0.0:
         q.w = 1.0

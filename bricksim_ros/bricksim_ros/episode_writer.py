@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -128,6 +129,12 @@ class EpisodeWriter:
         if self._files and not self._files[-1].stream.closed:
             self._finish(self._files[-1])
         self._write_metadata()
+
+    def abandon(self) -> None:
+        """Lets go of the files as they are: after an error, when no more can be written."""
+        for file in self._files:
+            with suppress(OSError):
+                file.stream.close()
 
     # -- inside -------------------------------------------------------------------------------
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
-from launch import Event, LaunchContext
+from launch import Event, LaunchContext, LaunchDescription
 from launch.action import Action
-from launch.actions import DeclareLaunchArgument, EmitEvent, LogInfo, RegisterEventHandler
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+)
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
@@ -45,17 +52,50 @@ COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 def common_arguments(**defaults: str) -> list[Action]:
     """Declares the arguments that every launch file takes; ``defaults`` replaces defaults."""
-    actions: list[Action] = []
-    for name, (default, description, choices) in COMMON_ARGUMENTS.items():
-        actions.append(
-            DeclareLaunchArgument(
-                name,
-                default_value=defaults.get(name, default),
-                description=description,
-                **({"choices": list(choices)} if choices else {}),
-            )
-        )
-    return actions
+    return [
+        _argument(name, defaults.get(name, default), text, choices)
+        for name, (default, text, choices) in COMMON_ARGUMENTS.items()
+    ]
+
+
+def _argument(name: str, default: str, text: str, choices: Sequence[str] = ()) -> Action:
+    limits = {"choices": list(choices)} if choices else {}
+    return DeclareLaunchArgument(name, default_value=default, description=text, **limits)
+
+
+def description(
+    arguments: Mapping[str, tuple[str, str] | tuple[str, str, tuple[str, ...]]],
+    nodes: Callable[[LaunchContext], list[Action]],
+    **defaults: str,
+) -> LaunchDescription:
+    """A launch file with its own and the common arguments.
+
+    Args:
+        arguments: Default, description and, if limited, choices of its own arguments by name.
+        nodes: Makes the actions once the arguments are known.
+        **defaults: Other defaults of common arguments.
+    """
+
+    def checked(context: LaunchContext) -> list[Action]:
+        return [*_misspelt(context, {*arguments, *COMMON_ARGUMENTS}), *nodes(context)]
+
+    return LaunchDescription(
+        [
+            *(
+                _argument(name, entry[0], entry[1], entry[2] if len(entry) == 3 else ())
+                for name, entry in arguments.items()
+            ),
+            *common_arguments(**defaults),
+            OpaqueFunction(function=checked),
+        ]
+    )
+
+
+def _misspelt(context: LaunchContext, known: Collection[str]) -> Iterator[Action]:
+    """Says which arguments look like ours but are not: launch takes any name without a word."""
+    for name in context.launch_configurations:
+        if name not in known and (meant := get_close_matches(name, known, 1, 0.8)):
+            yield LogInfo(msg=f"argument {name}:= is not known; is {meant[0]}:= meant?")
 
 
 def value(context: LaunchContext, name: str) -> str:
@@ -81,6 +121,19 @@ def number(context: LaunchContext, name: str) -> float:
         raise ValueError(f"launch argument {name} is {text!r}, expected a number") from None
 
 
+def whole_number(context: LaunchContext, name: str) -> int:
+    """A launch argument that counts.
+
+    Raises:
+        ValueError: It is no whole number; the text names the argument.
+    """
+    text = value(context, name)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"launch argument {name} is {text!r}, expected a whole number") from None
+
+
 def write_scene(structures: Sequence[Mapping[str, Any]]) -> Path:
     """A scene file in the temporary folder, for launch files that make their scene."""
     with tempfile.NamedTemporaryFile(
@@ -104,7 +157,7 @@ def simulation(
 ) -> list[Action]:
     """The simulator with what the common arguments ask for around it.
 
-    When the simulator ends, all ends; if it failed, so does the launch.
+    When the simulator ends, all ends; if it or the recorder failed, so does the launch.
 
     Args:
         context: Launch context with the common arguments.
@@ -132,13 +185,7 @@ def simulation(
             }
         ],
     )
-    end = RegisterEventHandler(
-        OnProcessExit(
-            target_action=simulator,
-            on_exit=_end,
-        )
-    )
-    actions: list[Action] = [simulator, end]
+    actions: list[Action] = [simulator, ends_with(simulator)]
     follow = {"use_sim_time": flag(context, "use_sim_time")}
     if flag(context, "markers") or flag(context, "rviz"):
         actions.append(
@@ -152,34 +199,44 @@ def simulation(
             )
         )
     if flag(context, "record"):
-        actions.append(
-            Node(
-                package="bricksim_ros",
-                executable="recorder",
-                name="recorder",
-                namespace=namespace,
-                output="screen",
-                parameters=[
-                    follow,
-                    {
-                        "autostart": True,
-                        "path": value(context, "bag"),
-                        "play_when_ready": not flag(context, "start_paused"),
-                    },
-                ],
-            )
+        recorder = Node(
+            package="bricksim_ros",
+            executable="recorder",
+            name="recorder",
+            namespace=namespace,
+            output="screen",
+            parameters=[
+                follow,
+                {
+                    "autostart": True,
+                    "path": value(context, "bag"),
+                    "play_when_ready": not flag(context, "start_paused"),
+                },
+            ],
         )
+        actions += [recorder, ends_with(recorder, only_failed=True)]
     if flag(context, "rviz"):
         actions.append(_rviz(follow))
     return actions
 
 
-def _end(event: Event, context: LaunchContext) -> list[Action]:
-    assert isinstance(event, ProcessExited)
-    if event.returncode > 0 and not context.is_shutdown:
-        # An exception is how a launch file makes the launch itself fail.
-        raise RuntimeError(f"the simulator ended with exit code {event.returncode}")
-    return [EmitEvent(event=Shutdown(reason="the simulator has ended"))]
+def ends_with(node: Node, *, only_failed: bool = False) -> Action:
+    """Ends the launch when a node ends; with exit code 1 if that node could not do its work.
+
+    Args:
+        node: The node.
+        only_failed: The others go on if it ended with exit code 0 or was killed.
+    """
+
+    def ended(event: Event, context: LaunchContext) -> list[Action]:
+        assert isinstance(event, ProcessExited)
+        if event.returncode > 0 and not context.is_shutdown:
+            # An exception is how a launch file makes the launch itself fail.
+            raise RuntimeError(f"{event.process_name} ended with exit code {event.returncode}")
+        reason = f"{event.process_name} has ended"
+        return [] if only_failed else [EmitEvent(event=Shutdown(reason=reason))]
+
+    return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))
 
 
 def _rviz(follow: Mapping[str, bool]) -> Action:

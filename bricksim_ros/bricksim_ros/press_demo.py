@@ -14,7 +14,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 
-from bricksim_core.errors import BrickSimError
 from bricksim_core.events import Cause
 from bricksim_core.experiments.press import RAMP, stacked
 from bricksim_core.formats import Format, format_structure, read_structure
@@ -28,6 +27,8 @@ from bricksim_ros.running import run_node
 
 _SETTLING = 0.15
 """Time in which the upper one comes to rest on the studs before it is pressed [s, simulated]."""
+_AFTER = 1.0
+"""Time in which one can see what became of it before the demo ends [s, simulated]."""
 _PARAMETERS: dict[str, tuple[Any, str]] = {
     "lower": ("", "Structure file that stays below; empty: a 4x4 plate"),
     "upper": ("", "Structure file that is pressed on; empty: a 4x2 brick"),
@@ -48,6 +49,8 @@ class PressDemo(Node):
         self._upper: list[int] = []
         self._shares: list[float] = []
         self._start: float | None = None
+        self.end = False
+        self._decided: float | None = None
         self._spawn = self.create_client(srv.SpawnStructure, "bricksim/spawn_structure")
         self._wrench = self.create_publisher(WrenchStamped, "bricksim/apply_wrench", 100)
         self.create_subscription(
@@ -84,6 +87,7 @@ class PressDemo(Node):
             if not response.success:
                 self.get_logger().error(response.message)
                 self.connected = False
+                self.end = True
                 return
             self._upper = list(response.part_ids)
             then()
@@ -94,9 +98,12 @@ class PressDemo(Node):
         self._start = float("nan")
 
     def _tick(self, clock: Clock) -> None:
+        now = clock.clock.sec + 1e-9 * clock.clock.nanosec
+        if self.connected is not None:
+            self._decided = now if self._decided is None else self._decided
+            self.end = self.end or now > self._decided + _AFTER
         if self._start is None or self.connected is not None:
             return
-        now = clock.clock.sec + 1e-9 * clock.clock.nanosec
         if np.isnan(self._start):
             self._start = now
         pressing = (now - self._start - _SETTLING) / RAMP
@@ -129,15 +136,11 @@ def _single(shape: BrickShape) -> Structure:
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``ros2 run bricksim_ros press_demo``; exit code 0 if they connected."""
-    try:
-        return run_node(PressDemo, _press, args)
-    except BrickSimError as error:
-        print(f"press_demo: {error}", file=sys.stderr)
-        return 2
+    return run_node(PressDemo, _press, args)
 
 
 def _press(node: PressDemo, executor: SingleThreadedExecutor) -> int:
-    while node.connected is None:
+    while not node.end:
         executor.spin_once()
     return 0 if node.connected else 1
 

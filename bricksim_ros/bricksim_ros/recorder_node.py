@@ -11,6 +11,7 @@ import time
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
@@ -78,6 +79,8 @@ class RecorderNode(Node):
         self._stale_until = 0.0
         self._latched: dict[str, bytes] = {}
         self._dropped = 0
+        self._failure = ""
+        self._failed: EpisodeWriter | None = None
         self._episode = 0
         self._names = {topic: self.resolve_topic_name(topic) for topic in TOPICS}
         for topic, kind in TOPICS.items():
@@ -198,8 +201,15 @@ class RecorderNode(Node):
             raise BrickSimError(f"{folder} exists, expected a new folder")
         if not folder.name:
             raise BrickSimError(f"{folder} is no name for a bag")
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix=".bricksim_", dir=folder.parent):
+                pass
+        except OSError as error:
+            raise BrickSimError(f"{folder} cannot be written: {error.strerror}") from None
         self._wanted = (folder, name or folder.name, metadata)
         self._dropped = 0
+        self._failure = ""
         self._episode = 0
         return folder
 
@@ -218,7 +228,7 @@ class RecorderNode(Node):
                 split_bytes=parameters.value(self, "split_bytes"),
             )
         except OSError as error:
-            self.get_logger().error(f"cannot record: {error}")
+            self._give_up(None, error)
             return
         self._writer = writer
         self._put(CLOCK, clock, now)
@@ -228,6 +238,8 @@ class RecorderNode(Node):
         self.get_logger().info(f"recording {folder}")
 
     def _play_if_ready(self) -> None:
+        if self._failure:
+            raise BrickSimError(self._failure)  # else the simulation would be held for ever
         if self._writer is None or TOPOLOGY not in self._latched:
             return
         if self._play.service_is_ready():
@@ -241,12 +253,26 @@ class RecorderNode(Node):
         if writer is not None:
             self._queue.join()
             with self._lock:
-                writer.close()
+                if writer is not self._failed:
+                    try:
+                        writer.close()
+                    except OSError as error:
+                        self._give_up(writer, error)
+            if writer is self._failed:
+                return writer
             self.get_logger().info(
                 f"recorded {writer.folder}: {writer.count} messages, {writer.duration:.2f} s"
                 f"{f', {self._dropped} dropped' if self._dropped else ''}"
             )
         return writer
+
+    def _give_up(self, writer: EpisodeWriter | None, error: Exception) -> None:
+        """Ends a recording that cannot be written (disk full, folder gone); the node goes on."""
+        self._failure = f"recording ended early: {error}"
+        self._failed = writer
+        if writer is not None:
+            writer.abandon()
+        self.get_logger().error(self._failure)
 
     def _channels(self) -> list[Channel]:
         channels = []
@@ -324,7 +350,8 @@ class RecorderNode(Node):
         if writer is None:
             response.message = "nothing is recorded"
             return response
-        response.success = True
+        response.success = writer is not self._failed
+        response.message = "" if response.success else self._failure
         response.path = str(writer.folder)
         response.messages = writer.count
         response.dropped = self._dropped
@@ -339,18 +366,23 @@ class RecorderNode(Node):
             except queue.Empty:
                 item = None
             with self._lock:
-                if item is not None:
-                    writer, name, data, time_ns = item
-                    try:
-                        writer.write(name, data, time_ns)
-                    except OSError as error:
-                        self._dropped += 1
-                        self.get_logger().error(f"cannot write: {error}", throttle_duration_sec=1.0)
-                    self._queue.task_done()
-                current = self._writer
-                if current is not None and time.monotonic() - flushed > 1.0:
-                    current.flush()
-                    flushed = time.monotonic()
+                writer = self._writer
+                try:
+                    if item is not None:
+                        writer, name, data, time_ns = item
+                        if writer is self._failed:
+                            self._dropped += 1
+                        else:
+                            writer.write(name, data, time_ns)
+                    if time.monotonic() - flushed > 1.0:
+                        flushed = time.monotonic()
+                        if writer is not None and writer is not self._failed:
+                            writer.flush()
+                except Exception as error:  # without this thread the node would wait for ever
+                    self._dropped += 1
+                    self._give_up(writer, error)
+            if item is not None:
+                self._queue.task_done()
 
     def _report(self) -> None:
         recording = self._writer is not None
@@ -359,6 +391,8 @@ class RecorderNode(Node):
         status.message = "recording" if recording else "idle"
         if self._dropped:
             status.message = f"{self._dropped} messages dropped"
+        if self._failure:
+            status.level, status.message = DiagnosticStatus.ERROR, self._failure
         status.values = [
             KeyValue(key="messages", value=str(self._writer.count if self._writer else 0)),
             KeyValue(key="dropped", value=str(self._dropped)),

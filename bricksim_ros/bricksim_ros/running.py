@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 
 import rclpy
@@ -14,6 +15,8 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.timer import Timer
+
+from bricksim_core.errors import BrickSimError
 
 
 def run_node[N: Node](
@@ -32,7 +35,7 @@ def run_node[N: Node](
         close: Called before the node is destroyed, however it ended.
 
     Returns:
-        The exit code, 0 after an interrupt, 2 if a parameter is not acceptable.
+        The exit code, 0 after an interrupt, 2 if a parameter or what it names is not acceptable.
     """
     # An interrupt ends the context; raised as an exception it could strike inside a conversion.
     signal.signal(signal.SIGINT, lambda *_: None)
@@ -49,6 +52,10 @@ def run_node[N: Node](
     except ParameterException as error:
         print(f"{error}".splitlines()[0], file=sys.stderr)
         code = 2
+    except BrickSimError as error:
+        name = "bricksim" if node is None else node.get_name()
+        print(f"{name}: {error}", file=sys.stderr)
+        code = 2
     except rclpy_implementation.RCLError:
         # A signal ends the context in the middle of whatever was going on.
         if rclpy.ok():
@@ -61,6 +68,21 @@ def run_node[N: Node](
             node.destroy_node()
         rclpy.try_shutdown()
     return code
+
+
+def unexpected(node: Node, error: Exception) -> str:
+    """Logs an error that no check has foreseen; what was asked last must not end a node.
+
+    Args:
+        node: Node that serves.
+        error: What a handler raised.
+
+    Returns:
+        Text for the answer.
+    """
+    text = "".join(traceback.format_exception(error))
+    node.get_logger().error(f"a request failed for a reason that nobody foresaw:\n{text}")
+    return f"internal error, {type(error).__name__}: {error}"
 
 
 def wall_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:

@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
 import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
@@ -81,7 +82,7 @@ def resolve_uri(uri: str, base: Path | None = None) -> Path:
         base: Folder that relative paths refer to; None: the working directory.
 
     Raises:
-        SceneError: The scheme or the package is not known.
+        SceneError: The scheme, the package or the user of a home folder is not known.
     """
     if uri.startswith("package://"):
         package, _, rest = uri.removeprefix("package://").partition("/")
@@ -92,7 +93,11 @@ def resolve_uri(uri: str, base: Path | None = None) -> Path:
     if "://" in uri and not uri.startswith("file://"):
         scheme = uri.partition("://")[0]
         raise SceneError(f"{uri}: scheme {scheme!r}, expected a path, file:// or package://")
-    path = Path(uri.removeprefix("file://")).expanduser()
+    plain = unquote(uri.removeprefix("file://")) if uri.startswith("file://") else uri
+    try:
+        path = Path(plain).expanduser()
+    except RuntimeError:
+        raise SceneError(f"{uri}: there is no such home folder") from None
     return path if base is None else base / path
 
 

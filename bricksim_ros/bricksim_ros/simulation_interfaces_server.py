@@ -61,6 +61,7 @@ from bricksim_core.errors import BrickSimError, CollisionError, EngineError, For
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.spatial import Array
 from bricksim_ros import conversions, parameters
+from bricksim_ros.running import unexpected
 from bricksim_ros.scene import SceneError, resolve_uri
 from bricksim_ros.world import (
     EntityState as WorldEntityState,
@@ -109,6 +110,9 @@ UNSUPPORTED_SERVICES = {
     "get_current_world": GetCurrentWorld,
     "get_available_worlds": GetAvailableWorlds,
 }
+
+MAX_TWIST = 100.0
+"""Greatest velocity [m/s, rad/s] that can be set: ten times that counts as unstable in a step."""
 
 MAX_BLOCKING_STEPS = 100_000
 """More steps than this have to go through the action, which can be cancelled."""
@@ -239,8 +243,10 @@ class SimulationInterfacesServer:
                 handler(request, response)
             except NotFoundError as error:
                 response.result = Result(result=Result.RESULT_NOT_FOUND, error_message=str(error))
-            except (BrickSimError, ValueError) as error:
+            except (BrickSimError, ValueError, OSError) as error:
                 response.result = _failed(str(error))
+            except Exception as error:
+                response.result = _failed(unexpected(self._node, error))
             return response
 
         return serve
@@ -467,8 +473,9 @@ class SimulationInterfacesServer:
         if filters.filter:
             try:
                 pattern = re.compile(filters.filter)
-            except re.error as error:
-                raise BrickSimError(f"filter {filters.filter!r} is no pattern: {error}") from None
+            except (re.error, OverflowError, RecursionError) as error:
+                shown = filters.filter[:80]
+                raise BrickSimError(f"filter {shown!r} is no pattern: {error}") from None
             names = [n for n in names if pattern.search(n)]
         if filters.categories or filters.tags.tags:
             wanted = {c.category for c in filters.categories}
@@ -514,6 +521,10 @@ def _twist_array(twist: Twist) -> Array:
     numbers = np.array([linear.x, linear.y, linear.z, angular.x, angular.y, angular.z])
     if not np.all(np.isfinite(numbers)):
         raise ValueError(f"twist is {numbers.tolist()}, expected finite numbers")
+    if np.abs(numbers).max() > MAX_TWIST:
+        raise ValueError(
+            f"twist is {numbers.tolist()}, expected at most {MAX_TWIST:g} m/s and rad/s each"
+        )
     return numbers
 
 

@@ -21,7 +21,7 @@ from std_msgs.msg import String
 
 from bricksim_core.engines import RobotSpec
 from bricksim_core.engines.factory import create_engine
-from bricksim_core.errors import BrickSimError
+from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.setup import extent, standing
 from bricksim_core.formats import read_structure
@@ -251,6 +251,17 @@ class SimulatorNode(LifecycleNode):
             except SimulationEndedError:
                 # A job that was cut off by a cleanup of the node: the node itself goes on.
                 continue
+            except EngineError as error:
+                self._halt(error)
+
+    def _halt(self, error: EngineError) -> None:
+        """Pauses after a step that the engine could not make; the state is that before it."""
+        self.get_logger().error(
+            f"{error}: paused; what causes it has to be moved, deleted or reset before it can go on"
+        )
+        self._statistics.engine_error = str(error)
+        if self.world is not None:
+            self.world.state = RunState.PAUSED
 
     def _ended(self) -> bool:
         if not self.context.ok():
@@ -433,6 +444,7 @@ class _Statistics:
         self.overruns = 0
         self.fallbacks = 0
         self.failures = 0
+        self.engine_error = ""
         self.step_time = 0.0
         self.real_time_factor = 0.0
         self._window: deque[tuple[float, float]] = deque()
@@ -444,6 +456,7 @@ class _Statistics:
 
     def count(self, result: StepResult) -> None:
         self.step_time = result.timings.total
+        self.engine_error = ""
         self.fallbacks += sum(note.status == "fallback" for note in result.solver_notes)
         self.failures += sum(note.status == "failed" for note in result.solver_notes)
         now = time.perf_counter()
@@ -462,6 +475,8 @@ class _Statistics:
         return True
 
     def health(self, state: RunState, wanted_factor: float) -> tuple[bytes, str]:
+        if self.engine_error:
+            return DiagnosticStatus.ERROR, self.engine_error
         if self.failures:
             return DiagnosticStatus.ERROR, f"{self.failures} solves failed"
         slow = 0.0 < self.real_time_factor < 0.9 * wanted_factor

@@ -27,6 +27,7 @@ from bricksim_core.topology import Structure
 
 BRICK_PREFIX = "brick_"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,254}")
+_BRICK_NAME = re.compile(rf"{BRICK_PREFIX}(0|[1-9][0-9]{{0,18}})")
 
 
 class RunState(IntEnum):
@@ -360,10 +361,10 @@ class World:
         return self._live(self._entities[name])
 
     def _brick(self, name: str) -> int | None:
-        number = name.removeprefix(BRICK_PREFIX)
-        if number == name or not number.isdecimal():
+        if not _BRICK_NAME.fullmatch(name):
             return None
-        return int(number) if int(number) in self.simulator.graph else None
+        part_id = int(name.removeprefix(BRICK_PREFIX))
+        return part_id if part_id in self.simulator.graph else None
 
     def _taken(self, name: str) -> bool:
         return name in self._robots or (name in self._entities and bool(self._parts(name)))

@@ -77,6 +77,10 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_addresses() -> None:
+    assert resolve_uri("file:///a%20b/t%C3%BCr.json") == Path("/a b/tür.json")
+    assert resolve_uri("/a%20b.json") == Path("/a%20b.json")
+    with pytest.raises(SceneError, match="no such home folder"):
+        resolve_uri("~nobody_of_this_name/tower.json")
     assert resolve_uri("file:///a/b.txt") == Path("/a/b.txt")
     assert resolve_uri("b.txt", Path("/a")) == Path("/a/b.txt")
     assert resolve_uri("package://bricksim_ros/package.xml").is_file()

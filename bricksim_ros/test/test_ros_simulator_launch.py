@@ -9,7 +9,16 @@ from pathlib import Path
 import launch_pytest
 import numpy as np
 import pytest
-from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion, WrenchStamped
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import (
+    Point,
+    Pose,
+    PoseStamped,
+    Quaternion,
+    Twist,
+    Vector3,
+    WrenchStamped,
+)
 from launch import LaunchDescription
 from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
@@ -23,6 +32,7 @@ from simulation_interfaces.msg import (
     Bounds,
     EntityCategory,
     EntityFilters,
+    EntityState,
     Result,
     SimulationState,
     TagsFilter,
@@ -512,6 +522,14 @@ def test_parameters_are_described_take_effect_and_are_checked(ros: RosClient) ->
             "spawn_structure",
             {"text": BRICK, "pose": PoseStamped(pose=Pose(orientation=Quaternion(w=3.0)))},
         ),
+        (
+            srv.SpawnStructure,
+            "spawn_structure",
+            {"text": BRICK, "pose": PoseStamped(pose=Pose(position=Point(x=1e12)))},
+        ),
+        (srv.SpawnStructure, "spawn_structure", {"uri": "~nobody_of_this_name/tower.json"}),
+        (srv.SpawnStructure, "spawn_structure", {"uri": f"/{'a' * 5000}"}),
+        (srv.ExportTopology, "export_topology", {"path": "~nobody_of_this_name/tower.json"}),
         (srv.Connect, "connect", {"stud_part": 99, "hole_part": 98}),
         (srv.Disconnect, "disconnect", {"connection_ids": [-5]}),
         (srv.HoldFixed, "hold_fixed", {"part_ids": [123456], "fixed": True}),
@@ -534,6 +552,52 @@ def test_bad_requests_are_answered_and_the_node_goes_on(ros, kind, name, fields)
     assert not response.success
     assert response.message
     assert ros.call(GetEntities, "get_entities").entities == before
+    step(ros, 1)
+
+
+@with_simulator
+def test_names_and_filters_are_taken_literally_or_refused(ros: RosClient) -> None:
+    part_id = _loose_brick(ros, 0.1)
+    assert ros.call(GetEntityState, "get_entity_state", entity=f"brick_{part_id}").result.result
+    arabic = "".join(chr(0x660 + int(digit)) for digit in str(part_id))
+    for name in (f"brick_0{part_id}", f"brick_{arabic}", f"brick_{'9' * 5000}"):
+        response = ros.call(GetEntityState, "get_entity_state", entity=name)
+        assert response.result.result == Result.RESULT_NOT_FOUND, name
+    for pattern in ("(" * 10_000, "a{99999999999}"):
+        response = ros.call(GetEntities, "get_entities", filters=EntityFilters(filter=pattern))
+        assert response.result.result == Result.RESULT_OPERATION_FAILED
+        assert "pattern" in response.result.error_message
+    fast = EntityState(twist=Twist(linear=Vector3(x=1e9)))
+    response = ros.call(SetEntityState, "set_entity_state", entity=f"brick_{part_id}", state=fast)
+    assert response.result.result == SetEntityState.Response.INVALID_POSE
+    assert "twist" in response.result.error_message
+    step(ros, 1)
+
+
+@with_simulator
+def test_a_step_that_the_engine_cannot_make_pauses_the_simulation(ros: RosClient) -> None:
+    reports = ros.collect(DiagnosticArray, "/diagnostics")
+    upper = _loose_brick(ros, 0.1)
+    publisher = ros.node.create_publisher(WrenchStamped, "bricksim/apply_wrench", 10)
+    ros.wait_for(publisher.get_subscription_count, "the simulator to take wrenches")
+    set_state(ros, SimulationState.STATE_PLAYING)
+    wrench = WrenchStamped()
+    wrench.header.frame_id = f"brick_{upper}"
+    wrench.wrench.force.x = 1e15
+    publisher.publish(wrench)
+
+    def state() -> int:
+        return ros.call(GetSimulationState, "get_simulation_state").state.state
+
+    ros.wait_for(lambda: state() == SimulationState.STATE_PAUSED, "the simulation to pause")
+    ros.wait_for(
+        lambda: any("unstable" in r.status[0].message for r in reports), "the reason as diagnostics"
+    )
+    assert all(
+        r.status[0].level == DiagnosticStatus.ERROR
+        for r in reports
+        if "unstable" in r.status[0].message
+    )
     step(ros, 1)
 
 

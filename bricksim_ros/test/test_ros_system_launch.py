@@ -12,6 +12,7 @@ import launch_pytest
 import numpy as np
 import pytest
 from ament_index_python.packages import get_package_share_directory
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, Pose, PoseStamped
 from launch import LaunchDescription
 from launch.actions import IncludeLaunchDescription
@@ -463,9 +464,59 @@ def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
     bad.write_text("structures: [{file: nowhere.json}]\n")
     process = _launch("scene.launch.py", f"scene:={bad}")
     output = _output(process)
+    assert process.returncode == 1
     assert "nowhere.json" in output
     assert "Traceback" not in output, output
     assert _group(process) == []
+
+
+def test_a_recording_that_cannot_begin_ends_the_launch(ros_domain_id, tmp_path) -> None:
+    """It must not hold the simulation for ever."""
+    process = _launch(
+        "scene.launch.py", "record:=true", f"bag:={tmp_path}", "markers:=false", "recrod:=true"
+    )
+    output = _output(process)
+    assert process.returncode == 1
+    assert "exists, expected a new folder" in output
+    assert "Traceback" not in output, output
+    assert "recrod:= is not known; is record:= meant?" in output
+    assert _group(process) == []
+
+
+@launch_pytest.fixture
+def recorder_on_a_full_disk():
+    """A scene whose recorder may write no file beyond 64 KiB."""
+    recorder = Node(
+        package="bricksim_ros",
+        executable="recorder",
+        name="recorder",
+        prefix='bash -c \'ulimit -f 64; exec "$0" "$@"\'',
+        output="screen",
+    )
+    scene = _include("scene.launch.py", structures=str(GUITAR), markers="false")
+    return LaunchDescription([scene, recorder, ReadyToTest()])
+
+
+@pytest.mark.launch(fixture=recorder_on_a_full_disk)
+def test_a_full_disk_ends_the_recording_and_nothing_else(recorder_on_a_full_disk, tmp_path) -> None:
+    with ros_client() as ros:
+        reports = ros.collect(DiagnosticArray, "/diagnostics")
+        _wait_for_recorder(ros)
+        bag = tmp_path / "bag"
+        started = ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
+        assert started.success, started.message
+        ros.wait_for(
+            lambda: any("ended early" in s.message for r in reports for s in r.status),
+            "the recorder to say so",
+        )
+        stopped = ros.call(srv.StopRecording, "bricksim/stop_recording")
+        assert not stopped.success
+        assert "ended early" in stopped.message
+        assert stopped.messages > 10
+        again = ros.call(srv.StartRecording, "bricksim/start_recording", path="/proc/no/bag")
+        assert not again.success
+        assert "/proc/no/bag cannot be written" in again.message
+    assert len(read_episode(bag).states) > 10
 
 
 def test_a_parameter_out_of_range_ends_with_one_clear_line(ros_domain_id) -> None:
@@ -480,6 +531,7 @@ def test_the_press_demo_connects(ros_domain_id) -> None:
     process = _launch("demo_press.launch.py", "real_time_factor:=1.0", "markers:=false")
     output = _output(process)
     assert "connected: part" in output, output
+    assert process.returncode == 0
     assert _group(process) == []
 
 
