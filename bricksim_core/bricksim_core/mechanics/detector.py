@@ -34,6 +34,8 @@ class BreakageThresholds:
         impact_time: Duration of real impacts [s], to which the engine's longer ones are compressed
             (`impacts`); inf: take loads as the engine gives them, as in BrickSim; None: what the
             model says.
+        reuse: Error of the utilizations up to which those of other loads are given again [-], where
+            it is certain and nothing is overloaded; 0: loads that differ are solved for.
         imbalance: Part of the loads that no internal force can balance, above which the finding
             says so [-]. BrickSim's value. Loads below the component's weight count as its weight,
             so that the rounding noise of free fall is no news.
@@ -44,6 +46,7 @@ class BreakageThresholds:
     cooldown: float = 0.05
     engagement: float | None = None
     impact_time: float | None = None
+    reuse: float = 1e-3
     imbalance: float = 0.1
 
 
@@ -185,7 +188,10 @@ class BreakageDetector:
         entry.age += dt
         system = self._system(entry)
         # Loads of an impact are gone before much can yield; the criterion looks at what slides.
-        solution = system.solve(loads) if impact == 1.0 else system.bonded(loads * impact)
+        if impact == 1.0:
+            solution = system.solve(loads, self.thresholds.reuse)
+        else:
+            solution = system.bonded(loads * impact)
         if solution.status is SolveStatus.FAILED:
             message = f"no internal forces found, nothing breaks: {solution.message}"
             return Finding(solution.utilization, solution=solution, message=message)

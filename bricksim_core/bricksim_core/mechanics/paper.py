@@ -440,8 +440,8 @@ class PaperSystem:
         """(C,) ones: the published selection counts connections."""
         return np.ones(self.matrices.num_connections)
 
-    def solve(self, loads: Array) -> Solution:
-        """Internal forces that balance the loads (see `ComponentSystem`)."""
+    def solve(self, loads: Array, tolerance: float = 0.0) -> Solution:
+        """Internal forces that balance the loads (see `ComponentSystem`), always solved for."""
         start = time.perf_counter()
         m, p = self.matrices, self.parameters
         required = self._required(loads)

@@ -128,10 +128,12 @@ class ComponentSystem(Protocol):
         """(C,) what it takes to break each connection; only ratios matter (break selection)."""
         ...
 
-    def solve(self, loads: Array) -> Solution:
+    def solve(self, loads: Array, tolerance: float = 0.0) -> Solution:
         """Internal forces that balance the loads.
 
         Args:
+            tolerance: Error of the utilizations [-] up to which an earlier answer is given again
+                (status REUSED), provided that it is certain and that nothing is overloaded.
             loads: (N, 6) wrench that acts on each part from outside (gravity, contacts, inertia
                 forces -m a by d'Alembert), about the part's COM, component axes [N, N m]. Rows of
                 anchored parts are ignored: the world takes what is left.

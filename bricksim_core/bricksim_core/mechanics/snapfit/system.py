@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
+from bricksim_core.mechanics.snapfit.bounds import ChangeBound
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, Origin
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
@@ -50,6 +51,10 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 STANDARD_GRAVITY = 9.81
 """For the unit in which a pull on the ground is measured [m/s^2]."""
+
+_HARDLY = 0.01
+"""Part of the weight by which a load may differ from the last one for the last answer to be tried;
+beyond it the bound would hardly hold."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,8 @@ class SnapFitSystem:
         self._reach = np.linalg.norm(layout.dimensions, axis=1)
         self._guess = np.zeros(0, dtype=np.int64)
         self._last: tuple[Array, Solution] | None = None
+        # Loads of the last answer and how far a part moved under them, if nothing yielded.
+        self._elastic: tuple[Array, float] | None = None
 
     @property
     def contacts(self) -> ContactVertices:
@@ -237,7 +244,7 @@ class SnapFitSystem:
     def _whole(self) -> WholeProblem:
         return WholeProblem(self._structure, self._equations)
 
-    def solve(self, loads: Array) -> Solution:
+    def solve(self, loads: Array, tolerance: float = 0.0) -> Solution:
         """Internal forces under the loads; see `ComponentSystem.solve`.
 
         `Solution.contact_force` goes by `contacts`.
@@ -250,9 +257,18 @@ class SnapFitSystem:
         if not np.isfinite(loads).all():
             return self._failed("loads are not finite", start)
         free_loads, imbalance = self._free_loads(loads)
+        if tolerance > 0.0 and self._holds(free_loads, tolerance):
+            assert self._last is not None
+            return replace(
+                self._last[1],
+                status=SolveStatus.REUSED,
+                imbalance=imbalance,
+                solve_time=time.perf_counter() - start,
+            )
         displacements = self._structure.displacements(free_loads)
         status, message = SolveStatus.SOLVED, ""
-        yielded = self._unyielding(displacements)
+        self._elastic = None
+        yielded = self._unyielding(displacements, free_loads)
         if yielded is None:
             yielded = self._solver.solve(displacements, self._guess)
         if yielded is None:
@@ -265,6 +281,30 @@ class SnapFitSystem:
         solution = self._solution(yielded, imbalance, status, message, start)
         self._last = (loads.copy(), solution)
         return solution
+
+    def _holds(self, free_loads: Array, tolerance: float) -> bool:
+        """Whether the last answer is one for other loads, too: certainly to the tolerance, without
+        overload before or after (`bounds`)."""
+        if self._elastic is None or self._last is None:
+            return False
+        known, farthest = self._elastic
+        change = free_loads - known
+        if np.abs(change).max(initial=0.0) > _HARDLY * self._weight:
+            return False
+        every = np.zeros(6 * len(self._held))
+        every[self._structure.free] = change
+        bound = self._bound
+        root = bound.root_energy(every.reshape(-1, 6))
+        error = bound.per_utilization * root
+        return (
+            bool(np.all(error <= tolerance))
+            and bool(np.all(self._last[1].utilization + error <= 1.0))
+            and 2.0 * (farthest + bound.per_displacement * root) < self._least_gap
+        )
+
+    @cached_property
+    def _bound(self) -> ChangeBound:
+        return ChangeBound(self._layout, self._held, self.joints)
 
     def bonded(self, loads: Array) -> Solution:
         """Internal forces if nothing yields; see `ComponentSystem.bonded`."""
@@ -285,11 +325,11 @@ class SnapFitSystem:
     def snapshot(self) -> object:
         """The last answer, its active set and what the solver kept."""
         kept = self._solver.kept if "_solver" in vars(self) else None
-        return self._guess, self._last, kept
+        return self._guess, self._last, self._elastic, kept
 
     def restore(self, snapshot: Any) -> None:
         """Returns to a snapshot of this system."""
-        self._guess, self._last, kept = snapshot
+        self._guess, self._last, self._elastic, kept = snapshot
         if kept is not None:
             self._solver.kept = kept
         else:
@@ -302,20 +342,23 @@ class SnapFitSystem:
         highest = float(self._greatest(wrench).max(initial=0.0))
         return self._whole.limit_load(free_loads, highest)
 
-    def _unyielding(self, displacements: Array) -> Yielded | None:
+    def _unyielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
         """The answer if nothing yields and no gap closes, which spares the search; else None."""
         moved = np.zeros(6 * len(self._reach))
         moved[self._structure.free] = displacements
         moved = np.abs(moved.reshape(-1, 6))
         # No point of a part moves further than this; a gap closes by two parts' movements.
-        farthest = moved[:, :3].sum(axis=1) + moved[:, 3:].sum(axis=1) * self._reach
-        if 2.0 * farthest.max(initial=0.0) >= self._least_gap:
+        ways = moved[:, :3].sum(axis=1) + moved[:, 3:].sum(axis=1) * self._reach
+        farthest = float(ways.max(initial=0.0))
+        if 2.0 * farthest >= self._least_gap:
             return None
         wrench = self._structure.wrenches(displacements)
         if self.joints.greatest(wrench[: len(self.joints)]).max(initial=0.0) > 1.0 + TOLERANCE:
             return None
         if self._ground_tension(wrench) > TOLERANCE:
             return None
+        if not len(self._ground_rows):
+            self._elastic = free_loads, farthest
         none = np.zeros(0, dtype=np.int64)
         return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
 
