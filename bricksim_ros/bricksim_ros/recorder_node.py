@@ -260,10 +260,14 @@ class RecorderNode(Node):
                         self._give_up(writer, error)
             if writer is self._failed:
                 return writer
-            self.get_logger().info(
+            text = (
                 f"recorded {writer.folder}: {writer.count} messages, {writer.duration:.2f} s"
                 f"{f', {self._dropped} dropped' if self._dropped else ''}"
             )
+            if self.context.ok():
+                self.get_logger().info(text)
+            else:
+                print(text, flush=True)  # after an interrupt there is no /rosout any more
         return writer
 
     def _give_up(self, writer: EpisodeWriter | None, error: Exception) -> None:

@@ -14,6 +14,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -36,6 +37,8 @@ from bricksim_ros.running import run_node
 from bricksim_ros.scene import Scene, StructureEntry, read_scene, resolve_uri
 from bricksim_ros.simulation_interfaces_server import SimulationInterfacesServer
 from bricksim_ros.world import RunState, World
+
+RCLError = rclpy_implementation.RCLError
 
 _SPACING = 0.1
 """Gap [m] between structures that are put side by side."""
@@ -128,6 +131,21 @@ class SimulatorNode(LifecycleNode):
         """Closes the simulator."""
         self._clean_up()
         return super().on_shutdown(state)
+
+    def _LifecycleNodeMixin__on_change_state(self, request: Any, response: Any) -> Any:
+        """Serves ChangeState: a transition that is not possible now is refused.
+
+        rclpy lets the error of its state machine end the node, and has no other place to step in.
+        """
+        try:
+            return LifecycleNode._LifecycleNodeMixin__on_change_state(  # type: ignore[attr-defined]
+                self, request, response
+            )
+        except RCLError:
+            wanted = request.transition.label or request.transition.id
+            self.get_logger().error(f"transition {wanted} is not possible in the present state")
+            response.success = False
+            return response
 
     def _configure(self) -> None:
         config = SimulatorConfig(

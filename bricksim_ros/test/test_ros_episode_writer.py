@@ -140,6 +140,19 @@ time.sleep(600)
     assert episode.end == pytest.approx(1.0 + 199.99, abs=30.0)
 
 
+def test_a_damaged_bag_is_read_up_to_the_damage(tmp_path: Path) -> None:
+    _write(tmp_path / "bag", 20000).close()
+    (file,) = (tmp_path / "bag").glob("*.mcap")
+    data = bytearray(file.read_bytes())
+    for place in range(len(data) // 2, len(data) // 2 + 20_000, 997):
+        data[place] ^= 0x55
+    file.write_bytes(data)
+    episode = read_episode(tmp_path / "bag")
+    assert episode.truncated
+    assert len(episode.topologies) == 1
+    assert 1.0 < episode.end < 1.0 + 199.99
+
+
 def test_a_bag_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "bag").mkdir()
     with pytest.raises(FileExistsError):

@@ -396,6 +396,11 @@ def test_lifecycle_goes_round_ten_times(sleeping_simulator) -> None:
                     ChangeState, "simulator/change_state", transition=Transition(id=transition)
                 )
                 assert answer.success
+                # Once more it is not possible, which must be an answer and not the end of the node.
+                again = ros.call(
+                    ChangeState, "simulator/change_state", transition=Transition(id=transition)
+                )
+                assert not again.success
                 state = ros.call(GetState, "simulator/get_state").current_state.id
                 assert state == expected
                 if transition == Transition.TRANSITION_ACTIVATE:

@@ -58,7 +58,7 @@ def command(
     if json:
         print_json(data)
         return 1 if problems else 0
-    print(f"bag          {bag}{' (cut short)' if episode.truncated else ''}")
+    print(f"bag          {bag}{' (cut short or damaged)' if episode.truncated else ''}")
     print(f"time         {episode.start:.3f} s to {episode.end:.3f} s")
     print(f"parts        {len(recording.parts)}")
     print(f"events       {len(episode.events)}, {len(recording.broken)} of them breaks")

@@ -6,14 +6,12 @@ Files that a crash cut short are read up to the cut.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mcap.exceptions import McapError
 from mcap.records import Attachment, Channel, Message, Metadata, Schema
 from mcap.stream_reader import StreamReader
 from mcap_ros2.decoder import DecoderFactory
@@ -58,7 +56,7 @@ class Episode:
         utilizations: (time, utilization by connection id) pairs.
         metadata: Text entries: parameters, versions.
         attachments: Files by name.
-        truncated: True if a file ended in the middle.
+        truncated: True if a file ended in the middle or is damaged, and was read up to there.
     """
 
     path: Path
@@ -185,7 +183,7 @@ def _records(
     channels: dict[int, Channel] = {}
     try:
         with file.open("rb") as stream:
-            for record in StreamReader(stream).records:
+            for record in StreamReader(stream, validate_crcs=True).records:
                 if isinstance(record, Schema):
                     schemas[record.id] = record
                 elif isinstance(record, Channel):
@@ -200,12 +198,14 @@ def _records(
                     if decode is None:
                         raise EpisodeError(f"{file}: {schema.name} cannot be decoded")
                     yield record.log_time, schema.name, decode(record.data)
-    except (EOFError, McapError, struct.error) as error:
-        if not schemas:
-            raise EpisodeError(f"{file}: not an MCAP file ({error})") from None
-        episode.truncated = True
+    except EpisodeError:
+        raise
     except OSError as error:
         raise EpisodeError(f"{file}: {error.strerror}") from None
+    except Exception as error:  # damaged bytes: whatever decompression and decoders run into
+        if not schemas:
+            raise EpisodeError(f"{file}: no MCAP file, or damaged ({error})") from None
+        episode.truncated = True
 
 
 def _split_number(path: Path) -> tuple[int, str]:
