@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""assemble.launch.py and inhand.launch.py as users start them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ros_client import ros_client
+from rosgraph_msgs.msg import Clock
+
+from bricksim_core.episodes.reader import read_episode, verify
+
+TOWER = (
+    Path(__file__).parents[2]
+    / "bricksim_core/test/data/bricksim/demo_assembly_structure1.json"
+)
+
+
+def launch(*arguments: str | Path) -> subprocess.Popen:
+    return subprocess.Popen(
+        ["ros2", "launch", "bricksim_moveit_demo", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(process: subprocess.Popen, timeout: float = 240.0) -> str:
+    """What a launch printed until it ended; all its processes are killed if it does not."""
+    try:
+        return process.communicate(timeout=timeout)[0]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def left(process: subprocess.Popen) -> list[str]:
+    """Command lines of what still runs in the launch's session."""
+    found = subprocess.run(
+        ["ps", "-o", "args=", "--sid", str(process.pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
+
+
+def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> None:
+    layout = tmp_path / "layout.yaml"
+    layout.write_text("bricks: {1: [0.45, 0.25, 30]}\n")
+    process = launch(
+        "assemble.launch.py",
+        f"structure:={TOWER}",
+        f"out:={tmp_path}",
+        f"layout:={layout}",
+        "film:=false",
+    )
+    output = finished(process)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output, output
+    assert left(process) == []
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["success"] and summary["inserted"] == summary["total"] == 4
+    for report in summary["reports"]:
+        assert report["outcome"] == "succeeded"
+        assert report["duration"] > 1.0 and report["tries"] >= 1 and report["press_force"] > 0.0
+    episode = read_episode(tmp_path / "bag")
+    assert verify(episode) == []
+    assert episode.end - episode.start == pytest.approx(summary["duration"], abs=0.1)
+    ids = sorted(episode.topologies[-1][1].graph.part_ids)
+    graph = episode.topologies[-1][1].graph
+    assert graph.component_parts(graph.component_of(ids[0])) == ids
+
+
+def test_two_arms_join_two_bricks_in_the_air(ros_domain_id, tmp_path) -> None:
+    process = launch("inhand.launch.py", f"out:={tmp_path}", "record:=false")
+    output = finished(process)
+    assert process.returncode == 0, output
+    assert left(process) == []
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["success"] and summary["handed_over"]
+    assert (tmp_path / "final.png").stat().st_size > 10_000
+    assert (tmp_path / "video.mp4").stat().st_size > 10_000
+
+
+def test_what_cannot_be_built_ends_with_its_cause_and_exit_code_1(ros_domain_id, tmp_path) -> None:
+    layout = tmp_path / "layout.yaml"
+    layout.write_text("bricks: {77: [0.45, 0.25, 30]}\n")
+    cases = [
+        (["structure:=nowhere.json"], "nowhere.json"),
+        ([f"structure:={TOWER}", f"layout:={layout}"], "77"),
+        ([f"structure:={TOWER}", "noise:=little"], "noise"),
+    ]
+    for arguments, text in cases:
+        process = launch("assemble.launch.py", "record:=false", *arguments)
+        output = finished(process)
+        assert process.returncode == 1, output
+        assert text in output
+        assert "Traceback" not in output, output
+        assert left(process) == []
+
+
+def test_ctrl_c_in_the_middle_ends_everything(ros_domain_id, tmp_path) -> None:
+    process = launch("assemble.launch.py", f"structure:={TOWER}", f"out:={tmp_path}")
+    try:
+        with ros_client() as ros:
+            clocks = ros.collect(Clock, "/clock")
+            ros.wait_for(lambda: clocks and clocks[-1].clock.sec >= 2, "the arm to be at work")
+        start = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        output = finished(process, 60.0)
+        assert time.monotonic() - start < 20.0  # 3 s on a machine that does nothing else
+        assert "Traceback" not in output, output
+        assert left(process) == []
+        assert read_episode(tmp_path / "bag").end > 1.0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["assemble", "inhand"])
+def test_arguments_are_described(name: str) -> None:
+    done = subprocess.run(
+        ["ros2", "launch", "bricksim_moveit_demo", f"{name}.launch.py", "--show-args"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for argument in ("engine", "out", "planner", "noise", "seed", "film", "record", "rviz"):
+        assert f"'{argument}'" in done.stdout
+    assert "No description" not in done.stdout

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handling bricks through ROS: the actions, with bricks that were spawned over ROS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import launch_pytest
+import pytest
+from action_msgs.msg import GoalStatus
+from arms_support import bricks, yawed
+from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
+from launch import LaunchDescription
+from launch_pytest.actions import ReadyToTest
+from launch_ros.actions import Node
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from ros_client import RosClient, ros_client
+from simulation_interfaces.srv import ResetSimulation
+
+from bricksim_core.formats import Format, format_structure
+from bricksim_core.parts import BrickShape
+from bricksim_core.topology import BrickTopologyGraph, Structure
+from bricksim_msgs import action, msg, srv
+from bricksim_ros.publishing import LATCHED
+
+DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
+TOWER = DATA / "bricksim" / "demo_assembly_structure1.json"
+ABORTED, CANCELED = GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED
+
+
+@launch_pytest.fixture(scope="module")
+def cell(module_ros_domain_id):
+    """One arm in an empty scene, as fast as possible."""
+    node = Node(
+        package="bricksim_moveit_demo",
+        executable="simulator",
+        parameters=[{"arms": 1, "real_time_factor": 0.0}],
+        output="screen",
+    )
+    return LaunchDescription([node, ReadyToTest()])
+
+
+pytestmark = [pytest.mark.launch(fixture=cell), pytest.mark.usefixtures("module_ros_domain_id")]
+
+
+BRICK, PLATE = BrickShape(4, 2), BrickShape(8, 8, 1)
+
+
+def spawn(ros: RosClient, structure: Structure) -> list[int]:
+    """Spawns a structure; ids of its parts in the scene."""
+    text = format_structure(structure, Format.TOPOLOGY)
+    pose = PoseStamped(pose=Pose(orientation=Quaternion(w=1.0)))
+    answer = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", text=text, pose=pose)
+    assert answer.success, answer.message
+    return list(answer.part_ids)
+
+
+def lay_out(ros: RosClient) -> list[int]:
+    """An empty scene but for a plate and two loose bricks; ids of plate and bricks."""
+    ros.call(ResetSimulation, "reset_simulation", scope=7)
+    places = {0: yawed(0.5, 0.0), 1: yawed(0.42, 0.2), 2: yawed(0.52, 0.2)}
+    ids = spawn(ros, bricks({0: PLATE, 1: BRICK, 2: BRICK}, places))
+    ros.call(srv.HoldFixed, "bricksim/hold_fixed", part_ids=ids[:1], fixed=True)
+    return ids
+
+
+def tower(*shapes: BrickShape, loose: tuple[BrickShape, ...] = ()) -> str:
+    """A file of bricks on a plate, each on the one before, and of others beside them."""
+    graph = BrickTopologyGraph()
+    last = graph.add_part(PLATE)
+    for offset, shape in zip([(2, 3), *[(0, 0)] * 9], shapes, strict=False):
+        part = graph.add_part(shape)
+        graph.connect(last, part, offset, 0)
+        last = part
+    for shape in loose:
+        graph.add_part(shape)
+    poses = {c: yawed(0.3 * i, 0.0, 0.1 * i) for i, c in enumerate(graph.component_ids)}
+    return format_structure(Structure(graph, poses, frozenset(), "tower"), Format.TOPOLOGY)
+
+
+def parameter(ros: RosClient, name: str, value: float) -> None:
+    number = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=value)
+    answer = ros.call(
+        SetParameters, "simulator/set_parameters", parameters=[Parameter(name=name, value=number)]
+    )
+    assert answer.results[0].successful, answer.results[0].reason
+
+
+def connections(ros: RosClient) -> list[tuple[int, int]]:
+    received = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
+    ros.wait_for(lambda: received, "the topology")
+    ros.spin_for(0.3)
+    return sorted((c.stud_part, c.hole_part) for c in received[-1].connections)
+
+
+def test_a_brick_is_inserted_canceled_inserted_again_and_taken_off() -> None:
+    with ros_client() as ros:
+        plate, first, _ = lay_out(ros)
+        insert = ros.action(action.PickAndInsert, "pick_and_insert")
+        goal = action.PickAndInsert.Goal(part_id=first, target_part=plate, offset=[2, 3])
+
+        # Nothing connects: the arm presses until it is told to stop.
+        parameter(ros, "assembly.force", 500.0)
+        told: list[action.PickAndInsert.Feedback] = []
+        handle = ros.goal(insert, goal, told)
+        ros.wait_for(lambda: any(f.stage == "pressing" for f in told), "the press")
+        busy = ros.result(ros.goal(insert, goal))
+        assert busy.status == ABORTED and "busy with pick_and_insert" in busy.result.report.message
+        ros.wait_for(handle.cancel_goal_async().done, "the cancel to be answered")
+        answer = ros.result(handle)
+        assert answer.status == CANCELED
+        report = answer.result.report
+        assert (report.outcome, report.arm) == (msg.InsertionReport.CANCELED, "fr3")
+        assert connections(ros) == []
+        stages = list(dict.fromkeys(f.stage for f in told))
+        wanted = ["planning", "approaching", "grasping", "lifting", "transferring", "inserting"]
+        assert stages == [*wanted, "pressing"]
+        assert max(f.press_force for f in told) > 1.0
+
+        # The next goal goes on from there.
+        parameter(ros, "assembly.force", 1.0)
+        answer = ros.result(ros.goal(insert, goal))
+        assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result.report
+        assert connections(ros) == [(plate, first)]
+        assert len(answer.result.report.connection_ids) == 1
+
+        remove = ros.action(action.Disassemble, "disassemble")
+        place = PoseStamped(pose=Pose(position=Point(x=0.4, y=-0.2), orientation=Quaternion(w=1.0)))
+        place.header.frame_id = "world"
+        handle = ros.goal(remove, action.Disassemble.Goal(part_id=first, place=place))
+        answer = ros.result(handle)
+        assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result.report
+        assert connections(ros) == []
+
+
+def test_bad_goals_end_with_a_named_cause() -> None:
+    with ros_client() as ros:
+        plate, first, second = lay_out(ros)
+        (far,) = spawn(ros, bricks({0: BRICK}, {0: yawed(2.0, 0.0)}))
+        insert = ros.action(action.PickAndInsert, "pick_and_insert")
+        remove = ros.action(action.Disassemble, "disassemble")
+        build = ros.action(action.BuildStructure, "build_structure")
+
+        def asked(client, goal):
+            answer = ros.result(ros.goal(client, goal))
+            assert answer.status == ABORTED and not answer.result.success
+            return answer.result
+
+        def on_plate(part: int, **more):
+            return action.PickAndInsert.Goal(part_id=part, target_part=plate, **more)
+
+        kinds = msg.InsertionReport
+        insertions = [
+            (on_plate(999), kinds.INVALID_GOAL, "999"),
+            (on_plate(first, arm="robby"), kinds.INVALID_GOAL, "robby"),
+            (on_plate(first, offset=[40, 0]), kinds.INVALID_GOAL, "overlap"),
+            (on_plate(first, timeout=-1.0), kinds.INVALID_GOAL, "timeout"),
+            (on_plate(far), kinds.UNREACHABLE, "no grasp"),
+        ]
+        for goal, outcome, text in insertions:
+            report = asked(insert, goal).report
+            assert report.outcome == outcome, report
+            assert text in report.message, report
+        report = asked(remove, action.Disassemble.Goal(part_id=second)).report
+        assert report.outcome == kinds.INVALID_GOAL and "not connected" in report.message
+        report = asked(remove, action.Disassemble.Goal(part_id=plate, method="pray")).report
+        assert "pray" in report.message
+
+        structures = [
+            ({"text": tower(BRICK, loose=(BRICK,))}, "part 2"),
+            ({"text": "nonsense"}, "nonsense"),
+            ({}, "exactly one of text and uri"),
+            ({"uri": str(TOWER), "arms": ["robby"]}, "robby"),
+            ({"uri": str(TOWER), "base_part": first}, "base part"),
+            ({"text": tower(BRICK, BRICK, BRICK, BRICK)}, "no loose brick for part 4"),
+        ]
+        for fields, text in structures:
+            result = asked(build, action.BuildStructure.Goal(**fields))
+            assert text in result.message, result
+
+
+def test_a_structure_is_built_from_spawned_bricks_and_a_reset_ends_it() -> None:
+    with ros_client() as ros:
+        plate, first, second = lay_out(ros)
+        build = ros.action(action.BuildStructure, "build_structure")
+        goal = action.BuildStructure.Goal(text=tower(BRICK, BRICK))
+        told: list[action.BuildStructure.Feedback] = []
+        answer = ros.result(ros.goal(build, goal, told))
+        result = answer.result
+        assert answer.status == GoalStatus.STATUS_SUCCEEDED, result
+        assert (result.inserted, result.total) == (2, 2)
+        assert [r.outcome for r in result.reports] == ["succeeded", "succeeded"]
+        lower, upper = (r.part_id for r in result.reports)
+        assert {lower, upper} == {first, second}
+        assert connections(ros) == sorted([(plate, lower), (lower, upper)])
+        assert {f.part_id for f in told} == {first, second}
+        assert {f.arm for f in told} == {"fr3"} and told[-1].total == 2
+
+        # Everything back to where it was spawned, in the middle of a task.
+        lay_out(ros)
+        told.clear()
+        handle = ros.goal(build, goal, told)
+        ros.wait_for(lambda: any(f.stage == "lifting" for f in told), "a brick to be lifted")
+        ros.call(ResetSimulation, "reset_simulation", scope=3)
+        answer = ros.result(handle)
+        assert answer.status == ABORTED
+        assert answer.result.reports[0].outcome == msg.InsertionReport.CANCELED
+        assert "reset" in answer.result.reports[0].message
+        assert ros.result(ros.goal(build, goal)).status == GoalStatus.STATUS_SUCCEEDED
