@@ -8,7 +8,7 @@ usage() {
 Sets up the project on first use, then runs the demo or a launch file, without a display.
 
 Usage:
-  ./run.sh                                                  the demo
+  ./run.sh                                                  the demo: a Franka builds a structure
   ./run.sh [--engine NAME] LAUNCH_FILE [name:=value]...     a launch file (a path, or a name in launch/)
 
 Options:
@@ -17,6 +17,7 @@ Options:
   --help          this text
 
 Examples:
+  ./run.sh assemble.launch.py structure:=tower.json out:=out/tower
   ./run.sh demo_drop.launch.py height:=0.3
   ./run.sh demo_drop.launch.py --show-args
 TEXT
@@ -72,9 +73,15 @@ if [ -n "$launch_file" ]; then
   exec ros2 launch "$launch_file" ${engine:+"engine:=$engine"} "$@"
 fi
 
-# What ./run.sh shows.
+# What ./run.sh shows: a Franka builds a structure; the episode is recorded and replayed.
 main_demo() {
-  exec bricksim demo --out "$root/out/demo"
+  local out=$root/out/demo code=0
+  rm -rf "$out/bag"
+  ros2 launch bricksim_moveit_demo assemble.launch.py \
+    structure:="$root/bricksim_core/test/data/bricksim/demo_assembly_structure1.json" \
+    out:="$out" bag:="$out/bag" || code=$?
+  bricksim replay "$out/bag" --out "$out/replay" || code=$?
+  exit "$code"
 }
 
 main_demo

@@ -80,7 +80,7 @@ class Film:
             np.array(self._parts),
             captions=[f"{time:.1f} s" for time in self._times],
             world_T_solid=np.array(self._solids),
-            camera=_camera(),
+            camera=_camera(len({arm.name for arm, _ in self._links})),
         )
         last = None
 
@@ -95,8 +95,12 @@ class Film:
             write_png(last, picture)
 
 
-def _camera() -> Camera:
-    """Looks at the work place from the side of the arm's shoulder."""
+def _camera(arms: int) -> Camera:
+    """Looks at the work place from the side of the arm's shoulder, at two arms from aside."""
+    if arms > 1:
+        return Camera(
+            target=(0.55, 0.0, 0.3), distance=2.4, azimuth=np.radians(115.0), elevation=0.35
+        )
     return Camera(target=(0.42, 0.0, 0.12), distance=1.7, azimuth=np.radians(145.0), elevation=0.42)
 
 

@@ -30,6 +30,9 @@ from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_plann
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 
+RESULT_FILES = ("summary.json", "final.png", "video.mp4")
+"""What `write_results` writes."""
+
 
 @dataclass(frozen=True)
 class SceneOptions:
@@ -164,7 +167,8 @@ def write_results(
         "planner": options.planner,
         **asdict(summary),
     }
-    with replacing(out / "summary.json") as temporary:
+    summary_file, picture, video = (out / name for name in RESULT_FILES)
+    with replacing(summary_file) as temporary:
         temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if film is not None:
-        film.write(out / "video.mp4", out / "final.png")
+        film.write(video, picture)

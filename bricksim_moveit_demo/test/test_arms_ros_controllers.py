@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import launch_pytest
 import numpy as np
@@ -227,7 +228,7 @@ def test_the_gripper_stalls_on_a_brick_and_closes_on_nothing() -> None:
         action = ros.action(GripperCommand, GRIPPER)
         arm = Arm(ros)
 
-        def grip(position: float, effort: float = 0.0):
+        def grip(position: float, effort: float = 0.0) -> Any:
             goal = GripperCommand.Goal()
             goal.command.position, goal.command.max_effort = position, effort
             handle = ros.goal(action, goal)

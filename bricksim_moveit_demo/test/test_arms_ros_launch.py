@@ -16,10 +16,7 @@ from rosgraph_msgs.msg import Clock
 
 from bricksim_core.episodes.reader import read_episode, verify
 
-TOWER = (
-    Path(__file__).parents[2]
-    / "bricksim_core/test/data/bricksim/demo_assembly_structure1.json"
-)
+TOWER = Path(__file__).parents[2] / "bricksim_core/test/data/bricksim/demo_assembly_structure1.json"
 
 
 def launch(*arguments: str | Path) -> subprocess.Popen:

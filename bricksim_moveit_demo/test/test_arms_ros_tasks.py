@@ -47,11 +47,10 @@ pytestmark = [pytest.mark.launch(fixture=cell), pytest.mark.usefixtures("module_
 BRICK, PLATE = BrickShape(4, 2), BrickShape(8, 8, 1)
 
 
-def spawn(ros: RosClient, structure: Structure) -> list[int]:
+def spawn(ros: RosClient, structure: Structure, fixed: bool = False) -> list[int]:
     """Spawns a structure; ids of its parts in the scene."""
     text = format_structure(structure, Format.TOPOLOGY)
-    pose = PoseStamped(pose=Pose(orientation=Quaternion(w=1.0)))
-    answer = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", text=text, pose=pose)
+    answer = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", text=text, fixed=fixed)
     assert answer.success, answer.message
     return list(answer.part_ids)
 
@@ -59,10 +58,9 @@ def spawn(ros: RosClient, structure: Structure) -> list[int]:
 def lay_out(ros: RosClient) -> list[int]:
     """An empty scene but for a plate and two loose bricks; ids of plate and bricks."""
     ros.call(ResetSimulation, "reset_simulation", scope=7)
-    places = {0: yawed(0.5, 0.0), 1: yawed(0.42, 0.2), 2: yawed(0.52, 0.2)}
-    ids = spawn(ros, bricks({0: PLATE, 1: BRICK, 2: BRICK}, places))
-    ros.call(srv.HoldFixed, "bricksim/hold_fixed", part_ids=ids[:1], fixed=True)
-    return ids
+    held = spawn(ros, bricks({0: PLATE}, {0: yawed(0.5, 0.0)}), fixed=True)
+    places = {1: yawed(0.42, 0.2), 2: yawed(0.52, 0.2)}
+    return [*held, *spawn(ros, bricks({1: BRICK, 2: BRICK}, places))]
 
 
 def tower(*shapes: BrickShape, loose: tuple[BrickShape, ...] = ()) -> str:

@@ -21,7 +21,7 @@ from bricksim_moveit_demo.layout import TableLayout, read_layout
 from bricksim_moveit_demo.nodes.parameters import EPISODES
 from bricksim_moveit_demo.nodes.tasks import TaskServer
 from bricksim_moveit_demo.reports import Report
-from bricksim_moveit_demo.scenes import SceneOptions, write_results
+from bricksim_moveit_demo.scenes import RESULT_FILES, SceneOptions, write_results
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 from bricksim_ros import parameters
 from bricksim_ros.scene import resolve_uri
@@ -191,16 +191,20 @@ class EpisodeServer:
         except BrickSimError as error:
             log.error(str(error))
             summary = Summary(False, str(error), 0, 0, (), 0.0, 0.0)
-        if summary.success:
-            self._node.exit_code = 0
-            log.info(f"{self._episode.name}: done in {summary.duration:.1f} simulated seconds")
-        else:
-            log.error(f"{self._episode.name}: {summary.message}")
+        self._node.exit_code = 0 if summary.success else 1
+        out = self._out()
         try:
-            write_results(self._out(), summary, self._options(), self._episode.name, self._film)
+            write_results(out, summary, self._options(), self._episode.name, self._film)
         except (BrickSimError, OSError) as error:
             log.error(f"results: {error}")
             self._node.exit_code = 1
+        if summary.success:
+            log.info(f"{self._episode.name}: done in {summary.duration:.1f} simulated seconds")
+        else:
+            log.error(f"{self._episode.name}: {summary.message}")
+        if out is not None:
+            files = [p.name for p in (out / n for n in RESULT_FILES) if p.is_file()]
+            log.info(f"results in {out}: {', '.join(files)}")
 
     def _out(self) -> Path | None:
         out = parameters.value(self._node, "out")

@@ -13,7 +13,7 @@ from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
 
-from bricksim_core.errors import BrickSimError
+from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.events import StepResult
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.sequencing import plan_assembly
@@ -31,7 +31,9 @@ from bricksim_moveit_demo.world import SimulatedWorld
 from bricksim_msgs import action, msg
 from bricksim_ros import conversions, parameters
 from bricksim_ros.publishing import Rate
+from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
+from bricksim_ros.simulator_node import SimulationEndedError
 
 Advance = Callable[[], StepResult]
 _FEEDBACK_RATE = 20.0
@@ -185,11 +187,19 @@ class TaskServer:
             try:
                 self.prepare()
                 result = task.run(handle)
+            except EngineError as error:
+                handle.abort(task.refuse(handle, str(error)))
+                raise
+            except SimulationEndedError:
+                handle.abort(task.refuse(handle, "the simulation has ended"))
+                raise
             except (BrickSimError, ValueError) as error:
                 outcome = error.outcome if isinstance(error, TaskError) else Outcome.INVALID_GOAL
                 result = task.refuse(handle, str(error))
                 if hasattr(result, "report"):
                     result.report.outcome = str(outcome)
+            except Exception as error:
+                result = task.refuse(handle, unexpected(self._node, error))
             if result.success:
                 handle.succeed(result)
             elif handle.is_cancel_requested:
