@@ -21,9 +21,9 @@ from bricksim_moveit_demo.description import ArmDescription, franka, mesh_dir
 _WHITE = (235, 235, 235)
 _DARK = (60, 62, 66)
 _LINKS = (*(f"link{i}" for i in range(8)), "hand", "leftfinger", "rightfinger")
-_SPEED = 4.0
+_SPEED = 6.0
 """How much faster than the simulation the video runs."""
-_RATE = 24.0
+_RATE = 15.0
 """Frames of the video per second."""
 
 
@@ -69,6 +69,11 @@ class Film:
         self._parts.append(world_T_part.copy())
         self._solids.append(np.array(poses))
 
+    @property
+    def frames(self) -> int:
+        """How many frames the video has so far."""
+        return len(self._times)
+
     def write(self, video: Path, picture: Path) -> None:
         """Writes the video and its last frame as a picture.
 
@@ -78,7 +83,7 @@ class Film:
         frames = draw_motion(
             self._scene,
             np.array(self._parts),
-            captions=[f"{time:.1f} s" for time in self._times],
+            captions=[f"{time:.1f} s, shown {_SPEED:g}x as fast" for time in self._times],
             world_T_solid=np.array(self._solids),
             camera=_camera(len({arm.name for arm, _ in self._links})),
         )

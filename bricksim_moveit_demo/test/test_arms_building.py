@@ -30,7 +30,7 @@ from bricksim_moveit_demo.inhand import (
     join_in_hand,
     lay_out_in_hand,
 )
-from bricksim_moveit_demo.layout import Region, TableLayout, arrange
+from bricksim_moveit_demo.layout import Region, TableLayout, arrange, read_layout
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions
 from bricksim_moveit_demo.reports import InsertionGoal
@@ -165,3 +165,25 @@ def test_too_many_bricks_are_refused():
     layout = TableLayout(regions=(Region(0.4, 0.2, 0.5, 0.3),))
     with pytest.raises(TaskError, match="does not fit on the table after"):
         arrange({i: BrickShape(4, 2) for i in range(9)}, layout, np.random.default_rng(0))
+
+
+def test_a_layout_file_says_where_bricks_lie(tmp_path):
+    path = tmp_path / "layout.yaml"
+    path.write_text("seat: [0.45, 0.1]\nbricks: {1: [0.4, 0.2, 90]}\n")
+    layout = read_layout(path)
+    assert layout.seat == (0.45, 0.1)
+    poses = arrange({i: BrickShape(4, 2) for i in (1, 2)}, layout, np.random.default_rng(0))
+    np.testing.assert_allclose(poses[1], yawed(0.4, 0.2, degrees=90.0), atol=1e-12)
+    assert set(poses) == {1, 2}
+    for text, complaint in [
+        ("bricks: {1: [0.4, 0.2]}", "bricks.1"),
+        ("gap: wide", "gap"),
+        ("plate: 1", "expected keys"),
+        ("regions: [[0, 0, 1]]", "regions"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(TaskError, match=complaint):
+            read_layout(path)
+    path.write_text("bricks: {9: [0.4, 0.2, 0]}")
+    with pytest.raises(TaskError, match="9"):
+        arrange({1: BrickShape(4, 2)}, read_layout(path), np.random.default_rng(0))

@@ -14,6 +14,7 @@ import pytest
 from ros_client import ros_client
 from rosgraph_msgs.msg import Clock
 
+from bricksim_core.episodes.messages import structure_from_topology
 from bricksim_core.episodes.reader import read_episode, verify
 
 TOWER = Path(__file__).parents[2] / "bricksim_core/test/data/bricksim/demo_assembly_structure1.json"
@@ -50,30 +51,26 @@ def left(process: subprocess.Popen) -> list[str]:
 
 
 def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> None:
-    layout = tmp_path / "layout.yaml"
-    layout.write_text("bricks: {1: [0.45, 0.25, 30]}\n")
+    bricks = tmp_path / "five.txt"
+    bricks.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n2x6 (4,5,1)\n2x2 (4,5,2)\n4x2 (3,7,2)\n")
     process = launch(
-        "assemble.launch.py",
-        f"structure:={TOWER}",
-        f"out:={tmp_path}",
-        f"layout:={layout}",
-        "film:=false",
+        "assemble.launch.py", f"structure:={bricks}", f"out:={tmp_path}", "film:=false", "seed:=3"
     )
     output = finished(process)
     assert process.returncode == 0, output
     assert "Traceback" not in output, output
+    assert "context is invalid" not in output
     assert left(process) == []
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["success"] and summary["inserted"] == summary["total"] == 4
+    assert summary["success"] and summary["inserted"] == summary["total"] == 5
     for report in summary["reports"]:
         assert report["outcome"] == "succeeded"
         assert report["duration"] > 1.0 and report["tries"] >= 1 and report["press_force"] > 0.0
     episode = read_episode(tmp_path / "bag")
     assert verify(episode) == []
     assert episode.end - episode.start == pytest.approx(summary["duration"], abs=0.1)
-    ids = sorted(episode.topologies[-1][1].graph.part_ids)
-    graph = episode.topologies[-1][1].graph
-    assert graph.component_parts(graph.component_of(ids[0])) == ids
+    built = structure_from_topology(episode.topologies[-1][1]).graph
+    assert len(built) == 6 and len(built.component_ids) == 1
 
 
 def test_two_arms_join_two_bricks_in_the_air(ros_domain_id, tmp_path) -> None:

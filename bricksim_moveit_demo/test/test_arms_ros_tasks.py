@@ -198,6 +198,7 @@ def test_a_structure_is_built_from_spawned_bricks_and_a_reset_ends_it() -> None:
         # Everything back to where it was spawned, in the middle of a task.
         lay_out(ros)
         told.clear()
+        goal = action.BuildStructure.Goal(text=tower(BRICK))
         handle = ros.goal(build, goal, told)
         ros.wait_for(lambda: any(f.stage == "lifting" for f in told), "a brick to be lifted")
         ros.call(ResetSimulation, "reset_simulation", scope=3)

@@ -193,6 +193,8 @@ class EpisodeServer:
             summary = Summary(False, str(error), 0, 0, (), 0.0, 0.0)
         self._node.exit_code = 0 if summary.success else 1
         out = self._out()
+        if out is not None and self._film is not None:
+            log.info(f"drawing the video: {self._film.frames} frames")
         try:
             write_results(out, summary, self._options(), self._episode.name, self._film)
         except (BrickSimError, OSError) as error:
