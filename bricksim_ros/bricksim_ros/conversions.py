@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -22,6 +23,14 @@ from bricksim_msgs import msg
 
 WORLD_SIZE = 1e4
 """Greatest coordinate [m] of a pose from outside: there viewers' single precision is 1 mm."""
+
+
+_KEPT = 16384
+"""Messages of parts and connections that are kept: making one takes longer than sending it."""
+
+
+KnownComponent = tuple[tuple[int, bytes], msg.BrickComponent]
+"""Root part and pose that a component's message tells, and the message."""
 
 
 def time_message(seconds: float) -> Time:
@@ -88,8 +97,9 @@ def vector_message(vector: Array) -> Vector3:
     return message
 
 
+@lru_cache(maxsize=_KEPT)
 def part_message(part: Part, fixed: bool) -> msg.BrickPart:
-    """bricksim_msgs/BrickPart."""
+    """bricksim_msgs/BrickPart; shared by who asks for the same one, so do not change it."""
     shape = part.shape
     return msg.BrickPart(
         id=part.id,
@@ -103,8 +113,9 @@ def part_message(part: Part, fixed: bool) -> msg.BrickPart:
     )
 
 
+@lru_cache(maxsize=_KEPT)
 def connection_message(connection: Connection) -> msg.Connection:
-    """bricksim_msgs/Connection."""
+    """bricksim_msgs/Connection; shared by who asks for the same one, so do not change it."""
     return msg.Connection(
         id=connection.id,
         stud_part=connection.stud_part,
@@ -122,6 +133,7 @@ def topology_message(
     fixed: Iterable[int],
     next_event: int,
     head: Header,
+    known: dict[int, KnownComponent] | None = None,
 ) -> msg.BrickTopology:
     """bricksim_msgs/BrickTopology of the whole scene.
 
@@ -131,21 +143,31 @@ def topology_message(
         fixed: Ids of parts that the world holds.
         next_event: Sequence number of the first event that the graph does not contain.
         head: Stamp and frame.
+        known: Components of the last message by id, to be used again where nothing changed; it
+            is brought up to date.
     """
     fixed = set(fixed)
+    known = {} if known is None else known
     roots = [graph.component_parts(component_id)[0] for component_id in graph.component_ids]
-    poses = pose_messages(np.array([world_T_part[root] for root in roots]).reshape(-1, 4, 4))
-    components = [
-        msg.BrickComponent(id=component_id, root_part=root, root_pose=pose)
-        for component_id, root, pose in zip(graph.component_ids, roots, poses, strict=True)
-    ]
+    looks = {
+        component: (root, world_T_part[root].tobytes())
+        for component, root in zip(graph.component_ids, roots, strict=True)
+    }
+    new = [c for c, look in looks.items() if c not in known or known[c][0] != look]
+    poses = pose_messages(np.array([world_T_part[looks[c][0]] for c in new]).reshape(-1, 4, 4))
+    for component, pose in zip(new, poses, strict=True):
+        root = looks[component][0]
+        message = msg.BrickComponent(id=component, root_part=root, root_pose=pose)
+        known[component] = (looks[component], message)
+    for gone in known.keys() - looks.keys():
+        del known[gone]
     connections = sorted(graph.connections.values(), key=lambda c: c.id)
     return msg.BrickTopology(
         header=head,
         next_event=next_event,
         parts=[part_message(part, part.id in fixed) for part in graph.parts()],
         connections=[connection_message(c) for c in connections],
-        components=components,
+        components=[known[component][1] for component in looks],
     )
 
 

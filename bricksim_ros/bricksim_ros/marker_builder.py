@@ -8,7 +8,6 @@ changes visibly. Namespaces and ids are stable, lifetimes are 0, what vanishes i
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -72,7 +71,7 @@ class MarkerBuilder:
         self._shown: dict[tuple[str, int], _Shown] = {}
         self._parts: dict[int, msg.BrickPart] = {}
         self._connections: dict[int, Connection] = {}
-        self._utilization: dict[int, float] = {}
+        self._levels: dict[int, int] = {}
         self._flashing: dict[int, tuple[float, msg.ConnectionEvent]] = {}
 
     def all_markers(self) -> list[Marker]:
@@ -83,15 +82,24 @@ class MarkerBuilder:
         """Markers to send for a new topology."""
         self._parts = {p.id: p for p in topology.parts}
         self._connections = {c.id: connection_from_message(c) for c in topology.connections}
-        for gone in set(self._utilization) - set(self._connections):
-            del self._utilization[gone]
+        for gone in self._levels.keys() - self._connections.keys():
+            del self._levels[gone]
         return self._update(topology.header)
 
     def set_utilization(self, utilization: msg.ConnectionUtilizationArray) -> list[Marker]:
         """Markers to send for new utilizations."""
-        pairs = zip(utilization.connection_ids, utilization.utilization, strict=True)
-        self._utilization = dict(pairs)
-        return self._update(utilization.header)
+        ids = utilization.connection_ids.tolist()
+        levels = color_levels(np.asarray(utilization.utilization)).tolist()
+        before, self._levels = self._levels, dict(zip(ids, levels, strict=True))
+        if not self.options.connections or self._levels == before:
+            return []
+        sent: list[Marker] = []
+        for connection_id in sorted(self._levels.keys() | before.keys()):
+            connection = self._connections.get(connection_id)
+            changed = self._levels.get(connection_id) != before.get(connection_id)
+            if changed and connection is not None:
+                sent += self._show_connection(connection, utilization.header)
+        return sent
 
     def set_options(self, options: MarkerOptions, head: Header) -> list[Marker]:
         """Markers to send for other options."""
@@ -135,12 +143,17 @@ class MarkerBuilder:
                 if connection.stud_part not in self._parts:
                     continue
                 wanted.add((CONNECTIONS, _marker_id(connection.id)))
-                level = color_level(self._utilization.get(connection.id, math.nan))
-                sent += self._show_if_new(
-                    CONNECTIONS, connection.id, (level,), self._connection_marker, connection, head
-                )
+                sent += self._show_connection(connection, head)
         stale = [key for key in self._shown if key[0] != BROKEN and key not in wanted]
         return [*sent, *(m for key in stale for m in self._remove(key))]
+
+    def _show_connection(self, connection: Connection, head: Header) -> list[Marker]:
+        if connection.stud_part not in self._parts:
+            return []
+        level = self._levels.get(connection.id, _UNKNOWN_LEVEL)
+        return self._show_if_new(
+            CONNECTIONS, connection.id, (level,), self._connection_marker, connection, head
+        )
 
     def _show_if_new(self, namespace, item_id, looks, build, item, head) -> list[Marker]:
         shown = self._shown.get((namespace, _marker_id(item_id)))
@@ -198,8 +211,7 @@ class MarkerBuilder:
         frame = stud_T_connection(connection, stud, hole)
         conversions.set_position(marker.pose.position, frame[:3, 3])
         _make_sphere(marker)
-        level = color_level(self._utilization.get(connection.id, math.nan))
-        marker.color = level_color(level)
+        marker.color = level_color(self._levels.get(connection.id, _UNKNOWN_LEVEL))
         return marker
 
     def _broken_marker(
@@ -214,13 +226,12 @@ class MarkerBuilder:
         return marker
 
 
-def color_level(utilization: float) -> int:
-    """Step of the colour scale for a utilization; above 1 is one step of its own."""
-    if math.isnan(utilization):
-        return _UNKNOWN_LEVEL
-    if utilization > 1.0:
-        return COLOR_LEVELS + 1
-    return round(max(0.0, utilization) * COLOR_LEVELS)
+def color_levels(utilization: Array) -> np.ndarray:
+    """Steps of the colour scale for (N,) utilizations; above 1 is one step of its own."""
+    levels = np.round(np.clip(np.nan_to_num(utilization), 0.0, 1.0) * COLOR_LEVELS).astype(int)
+    levels[utilization > 1.0] = COLOR_LEVELS + 1
+    levels[np.isnan(utilization)] = _UNKNOWN_LEVEL
+    return levels
 
 
 def level_color(level: int) -> ColorRGBA:

@@ -27,6 +27,7 @@ class MarkersNode(Node):
         self._declare()
         self._builder = MarkerBuilder(self._options())
         self._pending: dict[tuple[str, int], Marker] = {}
+        self._latest: msg.ConnectionUtilizationArray | None = None
         self._viewers = 0
         self._publisher = self.create_publisher(MarkerArray, "bricksim/markers", LATCHED)
         self.create_subscription(msg.BrickTopology, "bricksim/topology", self._topology, LATCHED)
@@ -73,9 +74,7 @@ class MarkersNode(Node):
         self._collect(self._builder.set_topology(message))
 
     def _utilization(self, message: msg.ConnectionUtilizationArray) -> None:
-        self._collect(self._builder.set_utilization(message))
-        stamp = message.header.stamp
-        self._collect(self._builder.advance(stamp.sec + 1e-9 * stamp.nanosec))
+        self._latest = message  # drawn when markers are sent next: streams are faster than that
 
     def _event(self, message: msg.ConnectionEvent) -> None:
         self._collect(self._builder.add_event(message))
@@ -85,6 +84,11 @@ class MarkersNode(Node):
         self._collect(self._builder.set_options(self._options(), head))
 
     def _send(self) -> None:
+        if self._latest is not None:
+            message, self._latest = self._latest, None
+            self._collect(self._builder.set_utilization(message))
+            stamp = message.header.stamp
+            self._collect(self._builder.advance(stamp.sec + 1e-9 * stamp.nanosec))
         viewers = self._publisher.get_subscription_count()
         if viewers > self._viewers:
             # A latched message holds only the last changes: who has just come gets everything.

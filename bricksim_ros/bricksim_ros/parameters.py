@@ -49,6 +49,13 @@ NODE_PARAMETERS = (
     Declared("publish_candidates", False, "Publish assembly candidates at every step"),
     Declared("states_rate", 60.0, "Brick states a second at most, simulated [Hz]", 0, 1000),
     Declared("utilization_rate", 60.0, "Utilizations a second at most, simulated [Hz]", 0, 1000),
+    Declared(
+        "topology_rate",
+        10.0,
+        "Topologies a second at most, simulated [Hz]; events tell more",
+        1,
+        1000,
+    ),
     Declared("tf_rate", 30.0, "TF of bricks and links a second at most, simulated [Hz]", 0, 1000),
     Declared("joint_states_topic", "joint_states", "Name of the joint state topic", read_only=True),
     Declared("joint_commands_topic", "joint_commands", "Name of the command topic", read_only=True),

@@ -70,6 +70,9 @@ class Publishing:
         self.states_rate = Rate(parameters.value(node, "states_rate"))
         self.utilization_rate = Rate(parameters.value(node, "utilization_rate"))
         self.tf_rate = Rate(parameters.value(node, "tf_rate"))
+        self.topology_rate = Rate(parameters.value(node, "topology_rate"))
+        self._topology_due = False
+        self._components: dict[int, conversions.KnownComponent] = {}
         self._transforms: dict[int, TransformStamped] = {}
         self._robot_frames = [RobotFrames(robot) for robot in world.robots.values()]
 
@@ -123,11 +126,12 @@ class Publishing:
             self._clock.publish(Clock(clock=head.stamp))
         for event in result.events:
             self._events.publish(conversions.event_message(event, head))
-        if result.topology_changed:
-            self._publish_topology(result, head)
-        if self.states_rate.due(now):
+        self._topology_due |= result.topology_changed
+        if self._topology_due and self.topology_rate.due(now):
+            self._publish_topology(head)
+        if self.states_rate.due(now) and self._states.get_subscription_count():
             self._states.publish(conversions.states_message(result, head))
-        if self.utilization_rate.due(now):
+        if self.utilization_rate.due(now) and self._utilization.get_subscription_count():
             self._utilization.publish(conversions.utilization_message(result, head))
         if parameters.value(self._node, "publish_candidates"):
             self._candidates.publish(conversions.candidates_message(result.candidates, head))
@@ -142,12 +146,22 @@ class Publishing:
     def _header(self, now: float) -> Header:
         return conversions.header(conversions.time_message(now), self._frame)
 
-    def _publish_topology(self, result: StepResult, head: Header) -> None:
-        poses = dict(zip(result.part_ids.tolist(), result.world_T_part, strict=True))
+    def publish_topology(self) -> None:
+        """Sends a topology that waits for its turn: no step may come for a while."""
+        if self._topology_due:
+            self._publish_topology(self._header(self._world.time))
+
+    def _publish_topology(self, head: Header) -> None:
+        self._topology_due = False
         simulator = self._world.simulator
         self._topology.publish(
             conversions.topology_message(
-                simulator.graph, poses, simulator.fixed_parts, simulator.next_event, head
+                simulator.graph,
+                simulator.poses(),
+                simulator.fixed_parts,
+                simulator.next_event,
+                head,
+                self._components,
             )
         )
 

@@ -305,6 +305,8 @@ class SimulatorNode(LifecycleNode):
         if self._ended():
             raise SimulationEndedError
         if world is None or not self._active or not self._wants_step(world):
+            if self._publishing is not None:
+                self._publishing.publish_topology()
             self._serve(_IDLE)
             self._report(world)
             self._repeat_clock()
@@ -323,7 +325,9 @@ class SimulatorNode(LifecycleNode):
             self._pace(now, 1.0 / (world.simulator.config.frame_rate * factor))
         else:
             self._due = now
-        self._serve(0.0)
+        # Else callbacks are served while the next step is waited for.
+        if time.perf_counter() >= self._due:
+            self._serve(0.0)
         return result
 
     def _repeat_clock(self) -> None:
@@ -349,10 +353,14 @@ class SimulatorNode(LifecycleNode):
         return 0.0 < self._value("duration") <= world.time + 1e-9
 
     def publish_now(self) -> None:
-        """Publishes the present state without stepping: after changes while paused."""
-        if self.world is not None and self._publishing is not None:
-            result = self.world.simulator.result()
+        """Publishes the present state after a change, unless the next step is about to do it."""
+        world = self.world
+        if world is None or self._publishing is None:
+            return
+        if not (self._active and world.state == RunState.PLAYING):
+            result = world.simulator.result()
             self._publishing.publish_step(result, self._statistics.message(result))
+            self._publishing.publish_topology()
 
     def _after_step(self, result: StepResult) -> None:
         self._statistics.count(result)
@@ -453,6 +461,7 @@ class SimulatorNode(LifecycleNode):
             self._publishing.states_rate.hertz = self._value("states_rate")
             self._publishing.utilization_rate.hertz = self._value("utilization_rate")
             self._publishing.tf_rate.hertz = self._value("tf_rate")
+            self._publishing.topology_rate.hertz = self._value("topology_rate")
 
 
 class _Statistics:

@@ -24,7 +24,10 @@ from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, ListParameters, SetParameters
+from rclpy import parameter
+from rclpy.clock import ClockType
 from rclpy.qos import QoSProfile, QoSReliabilityPolicy
+from rclpy.time import Time
 from ros_client import RosClient, ros_client
 from rosgraph_msgs.msg import Clock
 from simulation_interfaces.action import SimulateSteps
@@ -53,6 +56,7 @@ from simulation_interfaces.srv import (
     StepSimulation,
 )
 from tf2_msgs.msg import TFMessage
+from tf2_ros import Buffer, TransformListener
 
 from bricksim_core.episodes.messages import structure_from_topology
 from bricksim_core.formats import read_structure
@@ -345,6 +349,35 @@ def test_a_hundred_resets_in_a_row(ros: RosClient) -> None:
         )
         assert response.result.result == Result.RESULT_OK
     step(ros, 2)
+
+
+@with_simulator
+def test_after_fifty_time_resets_transforms_are_found(ros: RosClient) -> None:
+    """By tf2's own buffer, at the time of the new clock, which begins at 0 each time."""
+    ros.node.set_parameters([parameter.Parameter("use_sim_time", value=True)])
+    buffer = Buffer()
+    listener = TransformListener(buffer, ros.node)
+    clocks = ros.collect(Clock, "/clock")
+    try:
+        spawn_text(ros, TOWER.read_text())
+        brick = f"brick_{max(p.id for p in latest_topology(ros).parts)}"
+        for _ in range(50):
+            step(ros, 3)
+            reset = ros.call(
+                ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_TIME
+            )
+            assert reset.result.result == Result.RESULT_OK
+        ros.spin_for(0.2)
+        del clocks[:]
+        step(ros, 30)
+        late = Time(nanoseconds=int(0.4e9), clock_type=ClockType.ROS_TIME)
+        ros.wait_for(lambda: buffer.can_transform("world", brick, late), "the brick at 0.4 s")
+        found = buffer.lookup_transform("world", brick, late)
+        assert found.header.stamp == late.to_msg()
+        assert found.transform.translation.z > 0.0
+        assert clocks and all(c.clock.sec < 1 for c in clocks)
+    finally:
+        listener.unregister()
 
 
 @with_simulator
