@@ -43,6 +43,11 @@ def ground_rows(half: Array, weight: float, constants: SnapFitConstants) -> Arra
     tips[:, :, 3:5] = EDGE_SIGNS / sides[:, :, None]
     friction = rows[:, TIP_ROWS:]
     friction[:, :, :2] = BEARING_SIGNS[:, :2]
-    friction[:, :, 5] = BEARING_SIGNS[:, 2] / (0.5 * np.hypot(*half.T)[:, None])
+    friction[:, :, 5] = BEARING_SIGNS[:, 2] / friction_lever(half)[:, None]
     friction[:, :, 2] = constants.ground_friction
     return rows / weight
+
+
+def friction_lever(half: Array) -> Array:
+    """(G,) rho [m]: torque about a footprint's centre per friction that resists turning."""
+    return 0.5 * np.hypot(*half.T)

@@ -27,6 +27,7 @@ from bricksim_core.mechanics.snapfit.joints import (
     spread_push,
     spread_stiffness,
 )
+from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
@@ -244,6 +245,20 @@ class SnapFitSystem:
     def _whole(self) -> WholeProblem:
         return WholeProblem(self._structure, self._equations)
 
+    @cached_property
+    def _limit_program(self) -> LimitProgram:
+        joints = self.joints
+        resting, footprint, half = self._footprints
+        return LimitProgram(
+            cones=cones_of(joints, half, self.constants),
+            lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
+            upper=np.concatenate([joints.upper, resting]),
+            centres=np.concatenate([joints.centre, footprint]),
+            pushes=self.pushes,
+            coms=self._layout.coms,
+            held=self._held,
+        )
+
     def solve(self, loads: Array, tolerance: float = 0.0) -> Solution:
         """Internal forces under the loads; see `ComponentSystem.solve`.
 
@@ -336,11 +351,11 @@ class SnapFitSystem:
             vars(self).pop("_solver", None)
 
     def safety_factor(self, loads: Array) -> LimitLoad:
-        """The multiple of the loads at which the component fails; see `WholeProblem.limit_load`."""
+        """The multiple of the loads at which the component fails; see `LimitProgram.limit_load`."""
         free_loads, _ = self._free_loads(loads)
         wrench = self._structure.wrenches(self._structure.displacements(free_loads))
         highest = float(self._greatest(wrench).max(initial=0.0))
-        return self._whole.limit_load(free_loads, highest)
+        return self._limit_program.limit_load(free_loads, highest)
 
     def _unyielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
         """The answer if nothing yields and no gap closes, which spares the search; else None."""

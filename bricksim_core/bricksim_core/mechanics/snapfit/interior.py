@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear programs by an interior point method whose linear algebra the caller knows best.
+
+Mehrotra's predictor and corrector (1992) on min c x, N x = r, x >= 0. Each step solves a few
+systems with N D N^T, D diagonal, which for a structure is a stiffness matrix: the caller factors
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bricksim_core.spatial import Array
+
+Factorize = Callable[[Array], Callable[[Array], Array]]
+"""From the diagonal of D to a solver of N D N^T y = r."""
+
+_MAX_ITERATIONS = 60
+_TO_THE_EDGE = 0.995
+"""Share of the way to the nearest bound that a step goes at most."""
+_REFINEMENTS = 3
+_ROUNDING = 1e-13
+"""Relative residual of a linear system at which refining it ends."""
+_LITTLE = 1e-3
+"""Relative error of N x = r that may be rounding."""
+_SETTLED = 1e-9
+"""Relative change of the lower bound, or gap, that is not worth another step."""
+_FEASIBLE = 1e-8
+"""Relative error of N x = r and of the reduced costs that counts as none."""
+
+
+class Optimum(NamedTuple):
+    """Solution of a linear program.
+
+    Attributes:
+        value: The least c x; inf if N x = r has no solution x >= 0.
+        x: (n,) a solution.
+        multiplier: (m,) y, the multipliers of N x = r: c - N^T y >= 0, r y = c x.
+    """
+
+    value: float
+    x: Array
+    multiplier: Array
+
+
+class _Bound(NamedTuple):
+    """Best value so far and where it was reached."""
+
+    value: float
+    at: Array
+
+
+class _Point(NamedTuple):
+    x: Array
+    y: Array
+    z: Array
+
+    def moved(self, direction: _Point) -> _Point:
+        """Along a direction as far as x and z stay positive, each by its own step."""
+        primal = min(1.0, _TO_THE_EDGE * _room(self.x, direction.x))
+        dual = min(1.0, _TO_THE_EDGE * _room(self.z, direction.z))
+        return _Point(
+            self.x + primal * direction.x, self.y + dual * direction.y, self.z + dual * direction.z
+        )
+
+
+def minimize(
+    matrix: sp.csr_array,
+    cost: Array,
+    right: Array,
+    factorize: Factorize,
+    *,
+    tolerance: float,
+    nothing: float,
+    never: float,
+) -> Optimum | None:
+    """Least c x with N x = r, x >= 0.
+
+    Args:
+        matrix: (m, n) sparse N of full row rank.
+        cost: (n,) c.
+        right: (m,) r.
+        factorize: Factors N D N^T; raises LinAlgError where rounding prevents that.
+        tolerance: Relative gap between the bounds on the value that is acceptable where rounding
+            prevents a smaller one.
+        nothing: Value below which its size does not matter.
+        never: Value above which the program counts as infeasible.
+
+    Returns:
+        The optimum; None if rounding stood in the way.
+    """
+    transposed = sp.csr_array(matrix.T)
+    size = 1.0 + float(np.abs(right).max(initial=0.0))
+    point = _start(matrix, transposed, cost, right, factorize)
+    least, most = _Bound(-np.inf, point.y), _Bound(np.inf, point.x)
+    for _ in range(_MAX_ITERATIONS):
+        x, y, z = point
+        missing = right - matrix @ x
+        reduced = cost - transposed @ y - z
+        value, bound = float(cost @ x), float(right @ y)
+        if not np.isfinite(value):
+            break
+        before = least.value
+        if bound > least.value and np.abs(reduced).max() <= _FEASIBLE:
+            least = _Bound(bound, y)
+        if value < most.value and np.abs(missing).max(initial=0.0) <= _FEASIBLE * size:
+            most = _Bound(value, x)
+        settled = least.value - before <= _SETTLED * abs(least.value)
+        gap = most.value - least.value
+        if least.value > never:
+            return Optimum(np.inf, x, y)
+        if most.value <= nothing or gap < (tolerance if settled else _SETTLED) * most.value:
+            break
+        try:
+            solve = _refined(matrix, transposed, x / z, factorize(x / z))
+        except np.linalg.LinAlgError:
+            break
+
+        def direction(target: Array) -> _Point:
+            """Towards x z = target, with what N x and the reduced costs lack."""
+            share = reduced - target / x  # noqa: B023
+            dy = solve(missing + matrix @ (x / z * share))  # noqa: B023
+            dx = x / z * (transposed @ dy - share)  # noqa: B023
+            return _Point(dx, dy, (target - z * dx) / x)  # noqa: B023
+
+        affine = direction(-x * z)
+        reached = _Point(x, y, z).moved(affine)
+        mean = float(x @ z) / len(x)
+        centring = (float(reached.x @ reached.z) / len(x) / mean) ** 3
+        point = point.moved(direction(centring * mean - x * z - affine.x * affine.z))
+        # Late steps are differences of large numbers; what N x lacks by rounding is put right.
+        lost = right - matrix @ point.x
+        if np.abs(lost).max(initial=0.0) <= _LITTLE * size:
+            corrected = point.x + x / z * (transposed @ solve(lost))
+            if corrected.min() > 0.0:
+                point = point._replace(x=corrected)
+    if most.value <= nothing or most.value - least.value < tolerance * most.value:
+        return Optimum(min(max(least.value, 0.0), most.value), most.at, least.at)
+    return None
+
+
+def _start(
+    matrix: sp.csr_array, transposed: sp.csr_array, cost: Array, right: Array, factorize: Factorize
+) -> _Point:
+    """Mehrotra's: least squares solutions, shifted into the interior."""
+    solve = _refined(matrix, transposed, np.ones(len(cost)), factorize(np.ones(len(cost))))
+    x = transposed @ solve(right)
+    y = solve(matrix @ cost)
+    z = cost - transposed @ y
+    x += max(-1.5 * float(x.min()), 0.0)
+    z += max(-1.5 * float(z.min()), 0.0)
+    product = 0.5 * float(x @ z)
+    return _Point(x + product / z.sum() + 1e-10, y, z + product / x.sum() + 1e-10)
+
+
+def _refined(
+    matrix: sp.csr_array, transposed: sp.csr_array, weight: Array, solve: Callable
+) -> Callable[[Array], Array]:
+    """A solver of N D N^T y = r whose error is of the order of rounding."""
+
+    def refined(right: Array) -> Array:
+        y = solve(right)
+        goal = _ROUNDING * float(np.abs(right).max(initial=0.0))
+        last = np.inf
+        for _ in range(_REFINEMENTS):
+            error = right - matrix @ (weight * (transposed @ y))
+            worst = float(np.abs(error).max(initial=0.0))
+            if not goal < worst < 0.5 * last:
+                break
+            y, last = y + solve(error), worst
+        return y
+
+    return refined
+
+
+def _room(value: Array, change: Array) -> float:
+    """How many times a change fits before a value becomes negative."""
+    falling = change < 0.0
+    return float((-value[falling] / change[falling]).min(initial=np.inf))
