@@ -2,6 +2,7 @@
 """Many connections at once against the same connections one after the other, and boxes by cells."""
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -155,3 +156,20 @@ def test_pairs_of_boxes_by_their_cells(entries):
             and boxes[i, 1, axis] == boxes[j, 0, axis]
             and {tuple((np.array(c) + step).tolist()) for c in cells[i]} & cells[j]
         ]
+
+
+def test_many_boxes_in_one_place_and_a_long_row_need_little_memory():
+    """Of billions of pairs some are enough to refuse; a row of neighbours has few pairs."""
+    tracemalloc.start()
+    same = np.tile(np.array([[[0, 0, 0], [2, 4, 3]]]), (60_000, 1, 1))
+    low, high = overlapping_pairs(same)
+    assert (low[0], high[0]) == (0, 1) and len(low) > 1000
+    row = same.copy()
+    row[:, :, 1] += 4 * np.arange(60_000)[:, None]
+    assert len(overlapping_pairs(row)[0]) == 0
+    low, high = facing_pairs(row, 1)
+    assert len(low) == 59_999 and (high == low + 1).all()
+    assert len(facing_pairs(row, 0)[0]) == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 300e6

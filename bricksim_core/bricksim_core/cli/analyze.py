@@ -62,7 +62,7 @@ def command(
         typer.Option(
             "--safety-factor/--no-safety-factor",
             help="Find the multiple of all loads at which the structure fails"
-            f" (by default for up to {SAFETY_FACTOR_UP_TO} files and 300 parts).",
+            f" (by default for up to {SAFETY_FACTOR_UP_TO} files, and 1500 parts each).",
         ),
     ] = None,
     files_from: Annotated[

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.mechanics.geometry import GROUND_TOLERANCE
@@ -28,11 +28,14 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
 
-LIMIT_UP_TO = 300
+LIMIT_UP_TO = 1500
 """Parts of a component up to which the safety factor is found where it was left open."""
 
 _UPRIGHT = 1e-6
 """Greatest sine of the tilt of a component that can stand on the ground by its faces."""
+
+_EQUAL = 1e-9
+"""Relative difference of utilizations that is rounding."""
 
 Support = Literal["auto", "fixed", "ground"]
 
@@ -136,9 +139,15 @@ class Analysis:
 
     @property
     def worst_connection(self) -> int | None:
-        """Id of the connection with the highest utilization, None without connections."""
-        known = {i: u for i, u in self.utilization.items() if not np.isnan(u)}
-        return max(known, key=known.__getitem__) if known else None
+        """Id of the connection with the highest utilization, None without connections.
+
+        Of those that are equal but for rounding, as in a symmetrical structure, the least id.
+        """
+        ids = np.concatenate([c.connection_ids for c in self.components])
+        utilization = np.concatenate([c.solution.utilization for c in self.components])
+        if not np.isfinite(utilization).any():
+            return None
+        return int(ids[_highest(utilization)].min())
 
     @property
     def safety_factor(self) -> float:
@@ -194,7 +203,7 @@ def analyze(
             structure's ground height if its format defines one).
         limit: True: find the safety factor and the failure mechanism (a linear program); False: do
             not; None: only where the verdict is close and the component has at most
-            `LIMIT_UP_TO` parts, for larger ones it can take minutes.
+            `LIMIT_UP_TO` parts (a thousand take a second or two, it grows faster than they do).
 
     Raises:
         StructureError: The structure holds no part.
@@ -317,6 +326,11 @@ def _is_close(solution: Solution, layout: ComponentLayout, verdict: VerdictLimit
     return len(layout.part_ids) <= LIMIT_UP_TO and bool(highest >= verdict.marginal_low)
 
 
+def _highest(utilization: Array) -> NDArray[np.bool_]:
+    """(C,) which are the highest, but for rounding."""
+    return utilization >= np.nanmax(utilization) * (1.0 - _EQUAL)
+
+
 def _load_share(highest: float, limit: LimitLoad | None) -> float:
     """Load over what the component can carry.
 
@@ -350,7 +364,7 @@ def _judge(
     elif not balanced:
         reason = f"{name}: {solution.imbalance:.1%} of the loads cannot be carried to the ground"
     elif highest > verdict.utilization:
-        worst = layout.connection_ids[int(utilization.argmax())]
+        worst = layout.connection_ids[_highest(utilization)].min()
         reason = f"{name}: connection {worst} carries {highest:.4g} times its capacity"
     else:
         reason = ""

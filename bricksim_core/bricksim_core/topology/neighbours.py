@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 
 from bricksim_core.topology.grid import IntArray
+
+_AT_ONCE = 1 << 20
+"""Pairs that are looked at together: bounds the memory."""
 
 
 def facing_pairs(boxes: IntArray, axis: int) -> tuple[IntArray, IntArray]:
@@ -18,17 +24,23 @@ def facing_pairs(boxes: IntArray, axis: int) -> tuple[IntArray, IntArray]:
     Returns:
         (M,) indices of the boxes on the low side and (M,) of those on the high side.
     """
-    u, v = (axis + 1) % 3, (axis + 2) % 3
     low, high = boxes[:, 0], boxes[:, 1]
+    # The search goes along the longer side, where fewer boxes are side by side.
+    u, v = (axis + 1) % 3, (axis + 2) % 3
+    origin, end = low.min(axis=0), high.max(axis=0)
+    if end[v] - origin[v] > end[u] - origin[u]:
+        u, v = v, u
     # One line holds all planes one after another, so that one sorted search serves them all.
-    origin = low[:, u].min()
-    stride = high[:, u].max() - origin + 1
-    line_a = high[:, axis] * stride + low[:, u] - origin
-    line_b = low[:, axis] * stride + low[:, u] - origin
+    stride = end[u] - origin[u] + 1
+    line_a = high[:, axis] * stride + low[:, u] - origin[u]
+    line_b = low[:, axis] * stride + low[:, u] - origin[u]
     length = high[:, u] - low[:, u]
-    a, b = _overlapping_intervals(line_a, length, line_b, length)
-    touching = (low[a, v] < high[b, v]) & (low[b, v] < high[a, v])
-    return a[touching], b[touching]
+    found = [
+        (a[touching], b[touching])
+        for a, b in _overlapping_intervals(line_a, length, line_b, length)
+        for touching in [(low[a, v] < high[b, v]) & (low[b, v] < high[a, v])]
+    ]
+    return np.concatenate([a for a, _ in found]), np.concatenate([b for _, b in found])
 
 
 def overlapping_pairs(boxes: IntArray) -> tuple[IntArray, IntArray]:
@@ -38,43 +50,52 @@ def overlapping_pairs(boxes: IntArray) -> tuple[IntArray, IntArray]:
         boxes: (N, 2, 3) least and greatest corners, whole numbers.
 
     Returns:
-        (M,) lesser and (M,) greater indices, each pair once.
+        (M,) lesser and (M,) greater indices, each pair once; where there are millions, only some.
     """
     low, high = boxes[:, 0], boxes[:, 1]
+    origin, end = low.min(axis=0, initial=0), high.max(axis=0, initial=0)
+    u, v = (0, 1) if end[0] - origin[0] >= end[1] - origin[1] else (1, 0)
     # Where two boxes overlap, one of them reaches into the layer in which the other begins.
     heights = high[:, 2] - low[:, 2]
     box = np.repeat(np.arange(len(boxes)), heights)
     layer = np.arange(len(box)) - np.repeat(np.cumsum(heights) - heights, heights) + low[box, 2]
-    origin = low[:, 0].min(initial=0)
-    stride = high[:, 0].max(initial=0) - origin + 1
-    length = high[:, 0] - low[:, 0]
-    line = low[:, 0] - origin
-    a, b = _overlapping_intervals(
+    stride = end[u] - origin[u] + 1
+    length, line = high[:, u] - low[:, u], low[:, u] - origin[u]
+    pairs = np.zeros(0, dtype=np.int64)
+    for a, part in _overlapping_intervals(
         low[:, 2] * stride + line, length, layer * stride + line[box], length[box]
-    )
-    b = box[b]
-    shared = (a != b) & (low[a, 1] < high[b, 1]) & (low[b, 1] < high[a, 1])
-    count = len(boxes)
-    pairs = np.unique(np.minimum(a, b)[shared] * count + np.maximum(a, b)[shared])
-    return pairs // count, pairs % count
+    ):
+        b = box[part]
+        shared = (a != b) & (low[a, v] < high[b, v]) & (low[b, v] < high[a, v])
+        found = np.minimum(a, b)[shared] * len(boxes) + np.maximum(a, b)[shared]
+        pairs = np.union1d(pairs, found)
+        if len(pairs) > _AT_ONCE // 2:
+            break
+    return pairs // max(len(boxes), 1), pairs % max(len(boxes), 1)
 
 
 def _overlapping_intervals(
     low_a: IntArray, length_a: IntArray, low_b: IntArray, length_b: IntArray
-) -> tuple[IntArray, IntArray]:
-    """All index pairs of half open intervals that overlap."""
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """All index pairs of half open intervals that overlap, in portions."""
     # One of them begins within the other: at its beginning or after it.
-    a, b = _starts_within(low_a, low_a + length_a, low_b)
-    b_later, a_later = _starts_within(low_b + 1, low_b + length_b, low_a)
-    return np.concatenate([a, a_later]), np.concatenate([b, b_later])
+    yield from _starts_within(low_a, low_a + length_a, low_b)
+    for b, a in _starts_within(low_b + 1, low_b + length_b, low_a):
+        yield a, b
 
 
-def _starts_within(low: IntArray, high: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """All (interval, start) index pairs with low <= start < high."""
+def _starts_within(
+    low: IntArray, high: IntArray, starts: IntArray
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """All (interval, start) index pairs with low <= start < high, in portions."""
     order = starts.argsort(kind="stable")
     ordered = starts[order]
     first = ordered.searchsorted(low)
     counts = np.maximum(ordered.searchsorted(high) - first, 0)
-    interval = np.arange(len(low)).repeat(counts)
-    within = np.arange(len(interval)) - (counts.cumsum() - counts).repeat(counts)
-    return interval, order[first[interval] + within]
+    portions = counts.cumsum() // _AT_ONCE
+    edges = [0, *(np.flatnonzero(np.diff(portions)) + 1).tolist(), len(low)]
+    for begin, end in itertools.pairwise(edges):
+        count = counts[begin:end]
+        interval = np.arange(begin, end).repeat(count)
+        within = np.arange(len(interval)) - (count.cumsum() - count).repeat(count)
+        yield interval, order[first[interval] + within]

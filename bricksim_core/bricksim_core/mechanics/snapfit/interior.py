@@ -102,10 +102,8 @@ def minimize(
         missing = right - matrix @ x
         reduced = cost - transposed @ y - z
         value, bound = float(cost @ x), float(right @ y)
-        if not np.isfinite(value):
-            break
         before = least.value
-        if bound > least.value and np.abs(reduced).max() <= _FEASIBLE:
+        if bound > least.value and np.abs(reduced).max() <= _FEASIBLE * (1.0 + z.max()):
             least = _Bound(bound, y)
         if value < most.value and np.abs(missing).max(initial=0.0) <= _FEASIBLE * size:
             most = _Bound(value, x)
@@ -134,12 +132,15 @@ def minimize(
         point = point.moved(direction(centring * mean - x * z - affine.x * affine.z))
         # Late steps are differences of large numbers; what N x lacks by rounding is put right.
         lost = right - matrix @ point.x
-        if np.abs(lost).max(initial=0.0) <= _LITTLE * size:
+        lack = float(np.abs(lost).max(initial=0.0))
+        if not lack <= max(_LITTLE * size, np.abs(missing).max(initial=0.0)):
+            break
+        if lack <= _LITTLE * size:
             corrected = point.x + x / z * (transposed @ solve(lost))
             if corrected.min() > 0.0:
                 point = point._replace(x=corrected)
     if most.value <= nothing or most.value - least.value < tolerance * most.value:
-        return Optimum(min(max(least.value, 0.0), most.value), most.at, least.at)
+        return Optimum(0.5 * (max(least.value, 0.0) + most.value), most.at, least.at)
     return None
 
 

@@ -44,17 +44,19 @@ FEW = 400
 _NEVER = 1e-7
 """Utilization, relative to that of the bonded structure, below which failure never comes."""
 
-_AT_ONCE = 1e7
+_AT_ONCE = 1e5
 """Relative utilization above which the loads cannot be carried at any size: only the ground's rows
 can ask for so much."""
 
-_ACCURACY = 1e-6
+_ACCURACY = 5e-6
 """Relative gap that may be left between the bounds on the factor."""
 
 _PART = 1e-4
 """Share of the work from which a connection counts as part of the mechanism."""
 
 _LINPROG_INFEASIBLE = 2
+_SIMPLEX_TIME = 30.0
+"""After which HiGHS gives up [s]."""
 
 _UNKNOWNS = 10
 """Of a joint: pushes at four corners, then +Fx, -Fx, +Fy, -Fy, +Mz, -Mz."""
@@ -171,7 +173,8 @@ class LimitProgram:
         joint = cones.joint
         at = np.repeat(np.arange(len(joint)), _UNKNOWNS)
         column = (_UNKNOWNS * joint[:, None] + np.arange(_UNKNOWNS)).reshape(-1)
-        shape = (len(joint), balance.shape[1])
+        self._unknowns = _UNKNOWNS * len(cones.columns) + len(pushes)
+        shape = (len(joint), self._unknowns)
         rows = sp.csr_array((cones.rows.reshape(-1), (at, column)), shape=shape)
         rows.eliminate_zeros()
         strength = (self._spread @ cones.apex.reshape(-1))[:, None]
@@ -217,7 +220,7 @@ class LimitProgram:
 
     def _optimum(self, loads: Array) -> Optimum | None:
         right = np.concatenate([loads, np.zeros(len(self._cones.limit))])
-        cost = np.zeros(self._matrix.shape[1])
+        cost = np.zeros(self._unknowns + len(self._cones.joint) + 1)
         cost[-1] = 1.0
         found = None
         if self._size <= 6 * self._few:
@@ -241,10 +244,9 @@ class LimitProgram:
         border.
         """
         cones, count = self._cones, len(self._cones.columns)
-        pushes = _UNKNOWNS * count
-        unknown = weight[:pushes].reshape(count, _UNKNOWNS)
-        push = weight[pushes : len(weight) - len(cones.joint) - 1]
-        slack, multiple = weight[pushes + len(push) : -1], weight[-1]
+        unknown = weight[: _UNKNOWNS * count].reshape(count, _UNKNOWNS)
+        push = weight[_UNKNOWNS * count : self._unknowns]
+        slack, multiple = weight[self._unknowns : -1], weight[-1]
         joint = cones.joint
         weighted = cones.rows * unknown[joint]
         own = (weighted * cones.rows).sum(axis=1) + slack
@@ -380,8 +382,15 @@ def _interior_point(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum 
 
 
 def _simplex(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum | None:
-    """The same program by HiGHS: slower, never lost."""
-    result = linprog(cost, A_eq=matrix, b_eq=right, bounds=(0.0, None), method="highs")
+    """The same program by HiGHS: never lost, but it can take minutes for a thousand bricks."""
+    result = linprog(
+        cost,
+        A_eq=matrix,
+        b_eq=right,
+        bounds=(0.0, None),
+        method="highs",
+        options={"time_limit": _SIMPLEX_TIME},
+    )
     if result.status == _LINPROG_INFEASIBLE:
         return Optimum(np.inf, np.zeros(len(cost)), np.zeros(len(right)))
     if result.status != 0:

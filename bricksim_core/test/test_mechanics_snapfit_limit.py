@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limit analysis by blocks: against HiGHS, against PIQP, and by the certificates of both bounds."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from mechanics_cases import random_structure, single_component, text_structure, weights
+from scipy.optimize import linprog
+
+from bricksim_core.mechanics.geometry import GROUND, face_contacts
+from bricksim_core.mechanics.snapfit import SnapFitModel
+from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.mechanics.snapfit.ground import ground_footprints
+from bricksim_core.mechanics.snapfit.interior import minimize
+from bricksim_core.mechanics.snapfit.joints import joints_of
+from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
+from bricksim_core.mechanics.snapfit.pushes import pushes_of
+from bricksim_core.parts import PLATE_HEIGHT
+
+
+def dense_factor(matrix):
+    """Factors N D N^T as a dense matrix."""
+    full = matrix.toarray()
+    return lambda weight: lambda right: np.linalg.solve((full * weight) @ full.T, right)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_linear_programs_against_highs(seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = int(rng.integers(2, 12)), int(rng.integers(14, 40))
+    full = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.6)
+    full[:, :rows] += np.eye(rows)
+    cost = rng.uniform(0.0, 1.0, columns)
+    right = full @ np.maximum(rng.normal(size=columns), 0.0)
+    if seed % 4 == 0:  # rows that only sum up what is >= 0 cannot make less than nothing
+        full[0], right[0] = np.abs(full[0]), -1.0
+    matrix = sp.csr_array(full)
+    found = minimize(
+        matrix, cost, right, dense_factor(matrix), tolerance=1e-7, nothing=0.0, never=1e5
+    )
+    truth = linprog(cost, A_eq=matrix, b_eq=right, bounds=(0.0, None))
+    assert found is not None
+    if truth.status == 2:
+        assert seed % 4 == 0 and found.value == np.inf
+        return
+    assert truth.status == 0
+    assert found.value == pytest.approx(truth.fun, rel=1e-6, abs=1e-9)
+    # The bounds prove themselves: x is possible, no reduced cost is negative.
+    assert found.x.min() >= 0.0
+    assert matrix @ found.x == pytest.approx(right, abs=1e-7)
+    assert (cost - matrix.T @ found.multiplier).min() > -1e-7
+
+
+def programs(layout, anchored, ground=None):
+    """The same program solved by blocks and solved by PIQP."""
+    constants = SnapFitConstants()
+    faces = face_contacts(layout, ground)
+    joints = joints_of(layout, constants)
+    resting, footprint, half = ground_footprints(faces)
+    for few in (0, 10**6):
+        yield LimitProgram(
+            cones=cones_of(joints, half, constants),
+            lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
+            upper=np.concatenate([joints.upper, resting]),
+            centres=np.concatenate([joints.centre, footprint]),
+            pushes=pushes_of(faces, joints.lower, joints.upper, constants),
+            coms=layout.coms,
+            held=anchored,
+            few=few,
+        )
+
+
+def scaled(layout, anchored, loads):
+    """(F,) loads as the program takes them."""
+    return (loads / [1.0, 1.0, 1.0, 0.008, 0.008, 0.008])[~anchored].reshape(-1)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_blocks_agree_with_piqp(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_structure(rng, int(rng.integers(2, 60)))
+    layout = graph.layout(graph.component_ids[0])
+    anchored = layout.part_ids == 0
+    ground = None
+    if seed % 3 == 0:  # stands on the ground by its plate
+        anchored[:] = False
+        ground = float(layout.grids[:, 2].min()) * PLATE_HEIGHT
+    loads = weights(layout)
+    loads[rng.integers(len(loads))] += rng.normal(size=6) * [1, 1, 1, 0.02, 0.02, 0.02]
+    blocks, piqp = (
+        program.limit_load(scaled(layout, anchored, loads), 1.0)
+        for program in programs(layout, anchored, ground)
+    )
+    assert blocks.factor == pytest.approx(piqp.factor, rel=5e-6)
+    assert blocks.mechanism[:1] == piqp.mechanism[:1]
+
+
+def test_what_the_ground_cannot_hold_at_any_size():
+    layout, _ = single_component(text_structure("2x2 (0,0,0)\n2x2 (0,0,1)", None))
+    loads = weights(layout)
+    loads[1, 0] = 10.0  # sideways, far above friction
+    free = np.zeros(2, dtype=bool)
+    for program in programs(layout, free, ground=0.0):
+        assert program.limit_load(scaled(layout, free, loads), 1.0).factor == 0.0
+
+
+def test_hundreds_of_bricks_fail_at_the_joint_that_is_pulled():
+    """A wall, and a 2x2 brick on top of it that is pulled up: by hand 6.76 N and its weight."""
+    lines = [
+        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + z // 2 % 2},{z})"
+        for z in range(21)
+        for i in range(4)
+        for j in range(5)
+    ]
+    structure = text_structure("\n".join([*lines, "2x2 (8,4,21)"]), (20, 12))
+    layout, anchored = single_component(structure)
+    assert len(layout.part_ids) == 422
+    loads = weights(layout)
+    top = int(np.flatnonzero(layout.part_ids == 421)[0])
+    loads[top, 2] += 2.0
+    system = SnapFitModel().system(layout, anchored)
+    limit = system.safety_factor(loads)
+    by_hand = 0.7 * 4.0 * (1.0 + np.sqrt(2.0)) / (2.0 - 9.8 * 0.00115)
+    holding = [k for k, hole in enumerate(layout.hole_index) if hole == top]
+    assert sorted(limit.mechanism) == holding
+    assert limit.factor == pytest.approx(by_hand, rel=5e-6)
