@@ -126,9 +126,14 @@ class BlockCholesky:
         x = np.asfortranarray(
             loads.reshape(len(self._order), 6, -1)[self._order].reshape(-1, *shape[1:])
         )
-        solve = _solve_one if x.ndim == 1 else _solve_many
+        single = x.ndim == 1
+        solve = _solve_one if single else _solve_many
         for span, boundary, front in self._steps:
-            x[span] = own = solve(front.factor, x[span], 0)
+            own = x[span]
+            # Columns for single joints touch few blocks on the way to the root.
+            if not single and not own.any():
+                continue
+            x[span] = own = solve(front.factor, own, 0)
             if len(boundary):
                 x[boundary] -= front.below @ own
         for span, boundary, front in reversed(self._steps):
