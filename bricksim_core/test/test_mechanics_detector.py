@@ -16,6 +16,7 @@ from bricksim_core.mechanics.detector import (
 from bricksim_core.mechanics.models import UnknownModelError, get_model, model_names
 from bricksim_core.mechanics.paper import PaperModel, PaperParameters
 from bricksim_core.mechanics.qp import QpSettings
+from bricksim_core.mechanics.snapfit import SnapFitModel
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -93,6 +94,37 @@ def test_nothing_breaks_during_the_cooldown_after_a_change():
     assert [bool(r.broken) for r in results] == [False, False, False, True]
     detector.follow({}, [0])
     assert examine(detector, shorter, held, pulled(shorter, 20.0)).broken == ()
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_what_slides_while_a_join_settles_is_not_counted(before):
+    detector = BreakageDetector(SnapFitModel())
+    layout, anchored = tower(before)
+    examine(detector, layout, anchored, pulled(layout, 1.0))
+    layout, anchored = tower()
+    detector.follow({0: (layout, anchored, 0)})
+    assert examine(detector, layout, anchored, pulled(layout, 20.0)).utilization.max() > 2.0
+    later = [examine(detector, layout, anchored, pulled(layout, 1.0)) for _ in range(6)]
+    assert all(finding.broken == () for finding in later)
+
+
+def test_what_slides_right_after_a_break_is_counted():
+    structure = text_structure("2x2 (4,4,0)\n2x2 (4,4,1)\n2x2 (4,4,2)")
+    graph, fixed = structure.graph.copy(), structure.fixed
+    detector = BreakageDetector(SnapFitModel())
+
+    def examined(force: float, source: int | None = 0) -> Finding:
+        component = graph.component_of(next(iter(fixed)))
+        layout = graph.layout(component)
+        anchored = np.isin(layout.part_ids, list(fixed))
+        detector.follow({0: (layout, anchored, source)})
+        return examine(detector, layout, anchored, pulled(layout, force))
+
+    examined(1.0, source=None)
+    graph.disconnect([max(graph.connections)])
+    assert examined(20.0).broken == ()
+    later = [bool(examined(1.0).broken) for _ in range(4)]
+    assert later == [False, False, True, False]  # as soon as it has cooled down
 
 
 def test_an_equal_layout_keeps_its_equations():
