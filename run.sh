@@ -73,14 +73,14 @@ if [ -n "$launch_file" ]; then
   exec ros2 launch "$launch_file" ${engine:+"engine:=$engine"} "$@"
 fi
 
-# What ./run.sh shows: a Franka builds a structure; the episode is recorded and replayed.
+# What ./run.sh shows: a Franka builds a structure; the episode is recorded and checked.
 main_demo() {
   local out=$root/out/demo code=0
   rm -rf "$out/bag"
   ros2 launch bricksim_moveit_demo assemble.launch.py \
     structure:="$root/bricksim_core/test/data/bricksim/demo_assembly_structure1.json" \
     out:="$out" bag:="$out/bag" || code=$?
-  bricksim replay "$out/bag" --out "$out/replay" || code=$?
+  bricksim replay "$out/bag" || code=$?
   exit "$code"
 }
 
