@@ -147,7 +147,7 @@ def other_drops(out: Path) -> None:
 
 def main() -> None:
     """The study."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description="Drops of the guitar in pictures.")
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--quick", action="store_true", help="without the way of 1/960 s steps")
     arguments = parser.parse_args()

@@ -167,6 +167,14 @@ def test_analyze_reads_names_from_a_list(cli, tmp_path):
     assert objects[0]["safety_factor"] is None
 
 
+def test_what_never_fails_is_told_from_what_was_not_asked_for(cli, tmp_path):
+    tower = tmp_path / "tower.txt"
+    tower.write_text("2x2 (0,0,0)\n2x2 (0,0,1)\n")
+    assert json.loads(cli("analyze", "--json", tower)[1])["safety_factor"] == "infinity"
+    asked = cli("analyze", "--json", "--no-safety-factor", tower)[1]
+    assert json.loads(asked)["safety_factor"] is None
+
+
 def test_analyze_on_all_cores_keeps_order_and_silence():
     files = [STANDS, GUITAR] * 5 + [FLOATS]
     result = process("analyze", "--json", "-j", "2", *files)

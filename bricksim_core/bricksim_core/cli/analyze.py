@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -88,8 +89,9 @@ def command(
     """Say whether structures stand, and how much of its capacity each connection uses.
 
     A utilization of 1 is the limit, 1.2 is 20 % too much. `marginal` means too close to the limit
-    for a verdict (0.9 to 1.1). Exit code: 0 all stable, 1 some unstable, 2 error (the other files
-    are still analysed).
+    for a verdict (0.9 to 1.1). In JSON `safety_factor` is "infinity" where loads of this kind never
+    fail the structure, and null where it was not asked for or not found. Exit code: 0 all stable, 1
+    some unstable, 2 error (the other files are still analysed).
     """
     names = [*(files or []), *_listed(files_from)]
     if not names:
@@ -127,7 +129,10 @@ def command(
 def _data(report: FileReport) -> dict[str, object]:
     if report.error:
         return {"file": report.file, "error": report.error}
-    return {key: value for key, value in asdict(report).items() if key != "error"}
+    data = {key: value for key, value in asdict(report).items() if key != "error"}
+    if report.safety_factor is not None and math.isinf(report.safety_factor):
+        data["safety_factor"] = "infinity"
+    return data
 
 
 def _print(reports: Sequence[FileReport]) -> None:

@@ -71,8 +71,15 @@ def _detect(text: str, name: str) -> tuple[Format, Any]:
         data = load_json(text.removeprefix(_BYTE_ORDER_MARK), name)
         if not isinstance(data, dict):
             raise FormatError(f"{name}: top level is {shorten(data)}, expected an object")
-        is_topology = "schema" in data or "parts" in data
-        return (Format.TOPOLOGY if is_topology else Format.STABLELEGO), data
+        if "schema" in data or "parts" in data:
+            return Format.TOPOLOGY, data
+        if data and not any(key.isdecimal() for key in data):
+            first = ", ".join(shorten(key) for key in list(data)[:3])
+            raise FormatError(
+                f"{name}: cannot tell the format: a JSON object with the fields {first}, expected"
+                " 'schema' and 'parts' (BrickSim topology) or '1', '2', ... (StableLego)"
+            )
+        return Format.STABLELEGO, data
     if _TEXT_LINE.match(first):
         return Format.TEXT, None
     if _LDRAW_LINE.match(first):
@@ -216,8 +223,8 @@ def write_structure(
         if suffix not in SUFFIXES:
             known = ", ".join(SUFFIXES)
             raise FormatError(
-                f"{os.fspath(path)}: the name does not tell the format, expected one of {known} or"
-                f" a format of {_writable()}"
+                f"{os.fspath(path)}: the name does not tell the format, expected one of {known}"
+                f" (`bricksim convert` also writes .usd, .usda, .usdc) or a format of {_writable()}"
             )
         format = SUFFIXES[suffix]
     write_text(format_structure(structure, format), path)
