@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bricksim_core.engines.set_points import SetPoints, drive_effort
+from bricksim_core.engines.set_points import Drives, SetPoints
 
 
 def test_set_points_move_at_their_speed_and_stop_at_the_target():
@@ -29,7 +29,8 @@ def test_put_sets_both_and_copies():
     assert points.targets.tolist() == points.now.tolist() == [2.0]
 
 
-def test_effort_follows_the_law_of_the_drive():
-    assert drive_effort((100.0, 10.0, 50.0), 0.2, 0.5) == pytest.approx(100 * 0.2 - 10 * 0.5)
-    assert drive_effort((100.0, 10.0, 50.0), -3.0, 0.0) == -50.0
-    assert drive_effort(None, 1.0, 1.0) == 0.0
+def test_efforts_are_the_means_of_a_step():
+    drives = Drives([(100.0, 10.0, 50.0), (100.0, 10.0, 50.0), None])
+    before, now = np.array([0.0, -3.0, 0.0]), np.array([0.01, -3.0, 0.5])
+    efforts = drives.efforts(np.array([0.2, 0.0, 1.0]), before, now, 0.02)
+    assert efforts == pytest.approx([100 * (0.2 - 0.005) - 10 * 0.5, 50.0, 0.0])

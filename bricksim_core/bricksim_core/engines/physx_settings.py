@@ -16,8 +16,11 @@ class PhysxSettings:
         timestep: Length of one step [s].
         gravity: (3,) gravity [m/s^2], world.
         ground: Height of an infinite ground plane [m], None for none.
-        position_iterations: Solver iterations per step for bricks and robots. 32 keep a ten-brick
-            cantilever within 0.1 mm.
+        position_iterations: Solver iterations per step for bricks. 32 keep a ten-brick cantilever
+            within 0.1 mm.
+        robot_iterations: The same for robots and all that touches them. A brick of 2 g between
+            fingers of 0.2 kg that press with 20 N takes many: with 32 the fingers sink into it by
+            1 mm/s, with 128 they stand still.
         velocity_iterations: Velocity iterations per step. One is what the TGS solver wants.
         friction: Friction of bricks, ground and links [-]; of a pair the larger counts.
         pad_friction: Friction of rubber finger pads [-].
@@ -37,6 +40,7 @@ class PhysxSettings:
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     ground: float | None = 0.0
     position_iterations: int = 32
+    robot_iterations: int = 128
     velocity_iterations: int = 1
     friction: float = 0.5
     pad_friction: float = 2.0
@@ -49,7 +53,6 @@ class PhysxSettings:
         for name in ("timestep", "contact_offset", "depenetration_velocity"):
             if not getattr(self, name) > 0.0:
                 raise EngineError(f"{name} is {getattr(self, name)}, expected a positive number")
-        if not 1 <= self.position_iterations <= 255:
-            raise EngineError(
-                f"position_iterations is {self.position_iterations}, expected 1 to 255 (PhysX)"
-            )
+        for name in ("position_iterations", "robot_iterations"):
+            if not 1 <= getattr(self, name) <= 255:
+                raise EngineError(f"{name} is {getattr(self, name)}, expected 1 to 255 (PhysX)")

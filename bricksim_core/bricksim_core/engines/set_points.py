@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,15 +54,29 @@ class SetPoints:
         self.now = np.array(now, dtype=float)
 
 
-def drive_effort(drive: tuple[float, float, float] | None, error: float, velocity: float) -> float:
-    """Force of a position drive by its law [N or N m].
+class Drives:
+    """Position drives of J joints: force = stiffness (set point - position) - damping velocity.
 
     Args:
-        drive: Stiffness, damping, greatest force [SI]; None for a joint without a drive.
-        error: Set point minus position [rad or m].
-        velocity: Of the joint [rad/s or m/s].
+        drives: Stiffness, damping, greatest force [SI] of each joint; None for one without a drive.
     """
-    if drive is None:
-        return 0.0
-    stiffness, damping, limit = drive
-    return float(np.clip(stiffness * error - damping * velocity, -limit, limit))
+
+    def __init__(self, drives: Sequence[tuple[float, float, float] | None]) -> None:
+        rows = [drive or (0.0, 0.0, 0.0) for drive in drives]
+        self._stiffness, self._damping, self._limit = np.array(rows, dtype=float).reshape(-1, 3).T
+
+    def efforts(self, set_points: Array, before: Array, now: Array, dt: float) -> Array:
+        """(J,) mean forces over a step [N m or N].
+
+        PhysX' TGS solver applies a drive in each of its iterations, which are small steps. What
+        counts is the mean over the step, not the law at its end: at 1 rad/s that is 6 N m away.
+
+        Args:
+            set_points: (J,) set points during the step [rad or m].
+            before: (J,) positions at its start.
+            now: (J,) positions at its end.
+            dt: Its length [s].
+        """
+        errors, speeds = set_points - 0.5 * (before + now), (now - before) / dt
+        forces = self._stiffness * errors - self._damping * speeds
+        return np.clip(forces, -self._limit, self._limit)

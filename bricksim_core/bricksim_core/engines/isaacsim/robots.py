@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from bricksim_core.engines.isaacsim.launch import IsaacOptions
 from bricksim_core.engines.protocol import JointState, RobotSpec
-from bricksim_core.engines.set_points import RobotState, SetPoints, drive_effort
+from bricksim_core.engines.set_points import Drives, RobotState, SetPoints
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.author import StageAuthor
 from bricksim_core.errors import EngineError
@@ -60,7 +60,9 @@ class Robot:
         for what in (spec.joint_positions, spec.drives, spec.joint_limits, spec.armature):
             if missing := sorted(set(what) - set(self._names)):
                 raise EngineError(f"{asset}: has no joint {missing[0]!r}, expected one of {own}")
-        self._drives = [spec.drives.get(name) for name in self._names]
+        self._drives = Drives([spec.drives.get(name) for name in self._names])
+        self._before: Array | None = None
+        self._dt = author.settings.timestep
         start = np.array([spec.joint_positions.get(name, 0.0) for name in self._names])
         speeds = np.array([spec.joint_limits.get(name, np.inf) for name in self._names])
         self._set_points = SetPoints(start, speeds)
@@ -70,9 +72,8 @@ class Robot:
     def state(self) -> JointState:
         """Positions, velocities and drive efforts of all joints."""
         positions, velocities = self._motion()
-        errors = self._set_points.now - positions
-        rows = zip(self._drives, errors, velocities, strict=True)
-        efforts = np.array([drive_effort(*row) for row in rows])
+        before = positions if self._before is None else self._before
+        efforts = self._drives.efforts(self._set_points.now, before, positions, self._dt)
         return JointState(self._names, positions, velocities, efforts)
 
     def set_targets(self, targets: Mapping[str, float]) -> None:
@@ -82,6 +83,7 @@ class Robot:
 
     def advance(self, dt: float) -> None:
         """Moves the drives' set points towards their targets for a step of ``dt`` [s]."""
+        self._before, self._dt = self._motion()[0], dt
         if self._set_points.advance(dt):
             self._view.set_dof_position_targets(self._set_points.now[None])
 
@@ -105,6 +107,7 @@ class Robot:
         self._view.set_dof_velocities(state.velocities[None])
         self._view.set_dof_position_targets(state.set_points[None])
         self._set_points.put(state.targets, state.set_points)
+        self._before = None
 
     def link_pose(self, link: str) -> Array:
         """(4, 4) world_T_link [m].
@@ -135,13 +138,17 @@ class Robot:
     def _prepare(self, author: StageAuthor) -> None:
         """Drives, armature, gravity compensation, collisions and rubber pads."""
         view, spec = self._view, self.spec
-        for index, (name, drive) in enumerate(zip(self._names, self._drives, strict=True)):
+        for index, name in enumerate(self._names):
+            drive = spec.drives.get(name)
             armature = spec.armature.get(name, author.settings.armature)
             view.set_dof_armatures([armature], dof_indices=[index])
             if drive is not None:
                 stiffness, damping, force = drive
                 view.set_dof_gains([stiffness], [damping], dof_indices=[index])
                 view.set_dof_max_efforts([force], dof_indices=[index])
+        view.set_solver_iteration_counts(
+            [author.settings.robot_iterations], [author.settings.velocity_iterations]
+        )
         view.set_enabled_self_collisions([False])
         view.set_link_enabled_gravities([not spec.gravity_compensation])
         for link in spec.pad_links:

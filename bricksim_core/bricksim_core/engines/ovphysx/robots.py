@@ -12,7 +12,7 @@ from ovphysx.types import SimObjectType
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import JointState, RobotSpec
-from bricksim_core.engines.set_points import RobotState, SetPoints, drive_effort
+from bricksim_core.engines.set_points import Drives, RobotState, SetPoints
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.robots import RobotModel, robot_stage
 from bricksim_core.errors import EngineError
@@ -71,6 +71,11 @@ class Robot:
             for name, link in self.model.links.items()
             if link.body != "."
         }
+        self._units = np.array([joint.usd_unit for joint in joints])
+        self._drives = Drives([joint.drive for joint in joints])
+        self._dt = timestep
+        self._now: Array | None = None
+        self._before: Array | None = None
         self._poses: dict[int, Array] | None = None
         # PhysX starts at zero whatever the stage says, where joint limits may not allow it, and
         # whatever else is done before its first step throws the joints about.
@@ -90,12 +95,11 @@ class Robot:
 
     def state(self) -> JointState:
         """Positions, velocities and drive efforts of all joints."""
-        positions, velocities = self._read("jointPosition"), self._read("jointVelocity")
-        errors = self._set_points.now - positions
-        rows = zip(self.model.joints, errors, velocities, strict=True)
-        efforts = [drive_effort(joint.drive, error, speed) for joint, error, speed in rows]
+        positions = self._positions()
+        before = positions if self._before is None else self._before
+        efforts = self._drives.efforts(self._set_points.now, before, positions, self._dt)
         joints = tuple(joint.name for joint in self.model.joints)
-        return JointState(joints, positions, velocities, np.array(efforts))
+        return JointState(joints, positions.copy(), self._read("jointVelocity"), efforts)
 
     def set_targets(self, targets: Mapping[str, float]) -> None:
         """Position targets by joint name [rad or m]."""
@@ -105,6 +109,7 @@ class Robot:
 
     def advance(self, dt: float) -> None:
         """Moves the drives' set points towards their targets for a step of ``dt`` [s]."""
+        self._before, self._now, self._dt = self._positions(), None, dt
         self._poses = None
         if self._set_points.advance(dt):
             self._set({"jointPositionTarget": self._set_points.now})
@@ -127,7 +132,7 @@ class Robot:
     def save(self) -> RobotState:
         """The whole state."""
         return RobotState(
-            self._read("jointPosition"),
+            self._positions().copy(),
             self._read("jointVelocity"),
             self._set_points.targets.copy(),
             self._set_points.now.copy(),
@@ -144,7 +149,7 @@ class Robot:
         )
         self._session.update_kinematics()
         self._set_points.put(state.targets, state.set_points)
-        self._poses = None
+        self._poses = self._now = self._before = None
 
     def link_pose(self, link: str) -> Array:
         """(4, 4) world_T_link [m].
@@ -173,16 +178,19 @@ class Robot:
             self._poses = dict(zip(order, poses, strict=True))
         return self._poses
 
+    def _positions(self) -> Array:
+        """(J,) positions [rad or m]; read once a step."""
+        if self._now is None:
+            self._now = self._read("jointPosition")
+        return self._now
+
     def _read(self, attribute: str) -> Array:
         """An attribute of the model's joints [SI]."""
         session = self._session
         values = session.read(_JOINT, [attribute], self._joints)[attribute].astype(float).ravel()
         row = {h: i for i, h in enumerate(session.order(_JOINT, attribute, self._joints))}
-        units = np.array([joint.usd_unit for joint in self.model.joints])
-        return values[[row[handle] for handle in self._joints]] * units
+        return values[[row[handle] for handle in self._joints]] * self._units
 
     def _set(self, values: Mapping[str, Array]) -> None:
-        units = np.array([joint.usd_unit for joint in self.model.joints])
-        self._session.set(
-            _JOINT, {name: (v / units)[:, None] for name, v in values.items()}, self._joints
-        )
+        columns = {name: (value / self._units)[:, None] for name, value in values.items()}
+        self._session.set(_JOINT, columns, self._joints)

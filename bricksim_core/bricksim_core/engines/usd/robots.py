@@ -241,7 +241,7 @@ def _author_bodies(spec: RobotSpec, root: Usd.Prim, settings: PhysxSettings) -> 
                 "physxArticulation:enabledSelfCollisions": (_BOOL, False),
                 "physxArticulation:solverPositionIterationCount": (
                     _INT,
-                    settings.position_iterations,
+                    settings.robot_iterations,
                 ),
                 "physxArticulation:sleepThreshold": (_FLOAT, 0.0),
                 "physxArticulation:stabilizationThreshold": (_FLOAT, 0.0),
