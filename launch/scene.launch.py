@@ -42,6 +42,10 @@ def generate_launch_description() -> LaunchDescription:
         "scene": ("", "Scene file (YAML); empty: none"),
         "structures": ("", "Structure files, separated by commas, put side by side"),
         "arms": ("0", "Franka arms put into the scene", ("0", "1", "2")),
-        "planner": ("embedded", "Motion planner of the arms", ("embedded", "moveit", "auto")),
+        "planner": (
+            "embedded",
+            "Motion planner of the arms",
+            ("embedded", "moveit", "move_group", "auto"),
+        ),
     }
     return launching.description(arguments, _nodes)

@@ -114,7 +114,16 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="greatest errors of brick places and of observations",
     )
     parser.add_argument(
-        "--planner", default="embedded", choices=("auto", "embedded", "moveit"), help="planner"
+        "--planner",
+        default="embedded",
+        choices=("auto", "embedded", "moveit", "move_group"),
+        help="planner",
+    )
+    parser.add_argument(
+        "--engine",
+        default="mujoco",
+        choices=("mujoco", "ovphysx", "isaacsim"),
+        help="rigid-body engine; the others than mujoco need what docs/engines.md says",
     )
     parser.add_argument("--out", type=Path, help="folder for the results")
     parser.add_argument("--film", action="store_true", help="make the video and the picture")
@@ -127,5 +136,6 @@ def _options(chosen: argparse.Namespace) -> SceneOptions:
         noise_mm=chosen.noise[0],
         noise_degrees=chosen.noise[1],
         planner=chosen.planner,
+        engine=chosen.engine,
         film=chosen.film,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bricksim_core.atomic import replacing
+from bricksim_core.engines import create_engine
 from bricksim_core.sequencing import plan_assembly
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology.structure import Structure
@@ -43,6 +44,7 @@ class SceneOptions:
         noise_mm: Greatest error of brick places and observations along x and y [mm].
         noise_degrees: Greatest yaw error [degrees].
         planner: ``auto``, ``embedded`` or ``moveit``.
+        engine: ``mujoco``, ``ovphysx`` or ``isaacsim``.
         film: True: pictures and a video are made.
         parameters: Numbers of picking and inserting.
         config: Settings of the simulator.
@@ -52,6 +54,7 @@ class SceneOptions:
     noise_mm: float = 1.0
     noise_degrees: float = 2.0
     planner: str = "embedded"
+    engine: str = "mujoco"
     film: bool = False
     parameters: TaskParameters = TaskParameters()
     config: SimulatorConfig = SimulatorConfig()
@@ -82,9 +85,10 @@ def assemble(
         SequenceError: No order of insertions builds it.
         StructureError: It needs more than one arm.
         TaskError: The bricks do not fit on the table.
+        EngineError: The engine does not start.
     """
     steps = insertions(structure, plan_assembly(structure, arms=1, base=[base_part(structure)]))
-    simulator = Simulator(config=options.config)
+    simulator = _simulator(options)
     lay_out(simulator, structure, layout, options.seed, options.noise.sample)
     arms = one_arm()
     world = SimulatedWorld(simulator, arms, options.noise, options.seed)
@@ -111,7 +115,7 @@ def assemble_in_hand(
         options: How.
         out: Folder for summary.json, final.png and video.mp4; None: none are written.
     """
-    simulator = Simulator(config=options.config)
+    simulator = _simulator(options)
     lay_out_in_hand(simulator, scene, options.seed)
     arms = two_arms()
     world = SimulatedWorld(simulator, arms, options.noise, options.seed)
@@ -124,6 +128,14 @@ def assemble_in_hand(
         planner.close()
     write_results(out, summary, options, "inhand", film)
     return summary
+
+
+def _simulator(options: SceneOptions) -> Simulator:
+    config = options.config
+    engine = create_engine(
+        options.engine, timestep=config.timestep, gravity=config.gravity, ground=config.ground
+    )
+    return Simulator(engine, config)
 
 
 def _film(world: SimulatedWorld, options: SceneOptions) -> Film | None:
@@ -165,6 +177,7 @@ def write_results(
         "noise_mm": options.noise_mm,
         "noise_degrees": options.noise_degrees,
         "planner": options.planner,
+        "engine": options.engine,
         **asdict(summary),
     }
     summary_file, picture, video = (out / name for name in RESULT_FILES)

@@ -2,7 +2,9 @@
 """What of the MoveIt planner works without MoveIt: configuration, messages, its process."""
 
 import copy
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -18,20 +20,25 @@ from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
 from bricksim_moveit_demo.planning.moveit import joined
 from bricksim_moveit_demo.planning.moveit_configuration import (
+    move_group_parameters,
     moveit_configuration,
+    request_parameters,
     validate_configuration,
 )
 from bricksim_moveit_demo.planning.moveit_messages import (
+    allowed_matrix,
     attached_object,
     collision_object,
+    ik_request,
     joint_goal,
+    plan_request,
     pose_goal,
     raise_for_code,
-    scene_message,
+    scene_changes,
     trajectory_of,
 )
-from bricksim_moveit_demo.planning.protocol import PlanningOptions
-from bricksim_moveit_demo.planning.scene import Box
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
+from bricksim_moveit_demo.planning.scene import Box, PlanningScene
 
 ARMS = one_arm()
 
@@ -73,6 +80,7 @@ def test_limits_are_those_of_the_description():
         ("robot_description_planning", "joint_limits", "fr3_joint3", "max_acceleration"),
         ("straight_lin", "plan_request_params", "planner_id"),
         ("ompl", "planning_plugins"),
+        ("qos_overrides./clock.subscription.durability",),
         ("moveit_simple_controller_manager", "fr3_controller"),
     ],
 )
@@ -82,7 +90,7 @@ def test_missing_parameters_are_named(path):
     for key in path[:-1]:
         inner = inner[key]
     del inner[path[-1]]
-    with pytest.raises(DescriptionError, match=".".join(path)):
+    with pytest.raises(DescriptionError, match=re.escape(".".join(path))):
         validate_configuration(config, ARMS)
 
 
@@ -108,20 +116,111 @@ def test_attached_bricks_always_have_touch_links():
     assert set(message["touch_links"]) == {"fr3_hand", "fr3_leftfinger", "fr3_rightfinger"}
 
 
-def test_scene_message_equals_the_scene():
+def _ids(message):
+    """Objects that a difference adds and removes, in the world and in the hand."""
+    world = message["world"]["collision_objects"]
+    hand = [a["object"] for a in message["robot_state"]["attached_collision_objects"]]
+    return tuple(
+        sorted(o["id"] for o in objects if o["operation"] == operation)
+        for objects in (world, hand)
+        for operation in (b"\x00", b"\x01")
+    )
+
+
+def test_the_first_difference_carries_the_whole_scene():
     objects = {f"brick_{i}": Box((0.03, 0.01, 0.01), yawed(0.1 * i, 0.0)) for i in range(4)}
     scene = resting_scene(ARMS, objects=objects).attaching("fr3", ["brick_2"], tool_down(0, 0, 0))
-    message = scene_message(scene, ARMS)
+    message = scene_changes(None, scene, ARMS)
     assert message["is_diff"] and message["robot_state"]["is_diff"]
-    assert [o["id"] for o in message["world"]["collision_objects"]] == [
-        "brick_0",
-        "brick_1",
-        "brick_3",
-    ]
-    attached = message["robot_state"]["attached_collision_objects"]
-    assert [a["object"]["id"] for a in attached] == ["brick_2"]
+    assert _ids(message) == (["brick_0", "brick_1", "brick_3"], [], ["brick_2"], [])
     state = message["robot_state"]["joint_state"]
     assert dict(zip(state["name"], state["position"], strict=True)) == dict(scene.positions)
+
+
+def test_differences_lead_from_scene_to_scene():
+    tool = tool_down(0, 0, 0)
+    size = (0.03, 0.01, 0.01)
+    objects = {f"brick_{i}": Box(size, yawed(0.1 * i, 0.0)) for i in range(4)}
+    loose = resting_scene(ARMS, objects=objects)
+    held = loose.attaching("fr3", ["brick_2"], tool)
+    assert _ids(scene_changes(loose, loose, ARMS)) == ([], [], [], [])
+    # Attached: leaves the world by itself. A brick moved, one removed.
+    moved = {**held.objects, "brick_0": Box(size, yawed(0.5, 0.0))}
+    moved.pop("brick_1")
+    other = PlanningScene(held.positions, moved, held.attached)
+    assert _ids(scene_changes(loose, other, ARMS)) == (["brick_0"], ["brick_1"], ["brick_2"], [])
+    # Let go: detached, and put where it lies.
+    assert _ids(scene_changes(held, loose, ARMS)) == (["brick_2"], [], [], ["brick_2"])
+    # Let go and gone: what detaching leaves in the world is removed.
+    gone = loose.without(["brick_2"])
+    assert _ids(scene_changes(held, gone, ARMS)) == ([], ["brick_2"], [], ["brick_2"])
+    # Slipped in the hand: attached anew.
+    slipped = loose.attaching("fr3", ["brick_2"], tool @ yawed(0.001, 0.0))
+    assert _ids(scene_changes(held, slipped, ARMS)) == ([], [], ["brick_2"], [])
+
+
+def test_a_handover_lets_go_before_the_other_takes():
+    arms = two_arms()
+    brick = {"brick_1": Box((0.03, 0.01, 0.01), yawed(0.5, 0.0))}
+    left = resting_scene(arms, objects=brick).attaching("left", ["brick_1"], tool_down(0, 0, 0))
+    right = resting_scene(arms, objects=brick).attaching("right", ["brick_1"], tool_down(0, 0, 0))
+    message = scene_changes(left, right, arms)
+    attached = message["robot_state"]["attached_collision_objects"]
+    links = [(a["link_name"], a["object"]["operation"]) for a in attached]
+    assert links == [("left_fr3_hand_tcp", b"\x01"), ("right_fr3_hand_tcp", b"\x00")]
+    assert set(attached[1]["touch_links"]) == set(arms[1].hand_links)
+    assert message["world"]["collision_objects"] == []
+
+
+def test_allowed_pairs_extend_the_matrix_that_is_there():
+    matrix = allowed_matrix(
+        ["fr3_link0", "fr3_link1"], [[False, True], [True, False]], [("brick_1", "fr3_link1")]
+    )
+    names = matrix["entry_names"]
+    rows = np.array([entry["enabled"] for entry in matrix["entry_values"]])
+    assert names == ["fr3_link0", "fr3_link1", "brick_1"]
+    np.testing.assert_array_equal(rows, [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+def test_requests_begin_where_the_scene_is():
+    scene = resting_scene(ARMS)
+    goal = joint_goal(ARMS[0].joints, np.zeros(7))
+    for name in ("free_rrt_connect", "free_ptp", "straight_lin"):
+        request = plan_request(scene, ARMS[0], goal, request_parameters(name))
+        state = request["start_state"]["joint_state"]
+        assert dict(zip(state["name"], state["position"], strict=True)) == dict(scene.positions)
+        assert (
+            request["pipeline_id"]
+            in moveit_configuration(ARMS)["planning_pipelines"]["pipeline_names"]
+        )
+        assert 0.0 < request["max_velocity_scaling_factor"] <= 1.0
+        assert request["allowed_planning_time"] > 0.0
+    seed = np.arange(7.0)
+    request = ik_request(scene, ARMS[0], tool_down(0.5, 0.1, 0.2), seed, 0.25)
+    state = request["robot_state"]["joint_state"]
+    given = dict(zip(state["name"], state["position"], strict=True))
+    assert [given[joint] for joint in ARMS[0].joints] == seed.tolist()
+    assert request["avoid_collisions"] is True
+    assert request["timeout"] == {"sec": 0, "nanosec": 250_000_000}
+
+
+def test_move_group_has_its_own_names_for_pipelines():
+    parameters = move_group_parameters(ARMS)
+    assert parameters["planning_pipelines"] == ["ompl", "pilz_industrial_motion_planner"]
+    assert parameters["default_planning_pipeline"] == "ompl"
+    assert parameters["moveit_manage_controllers"] is False
+
+
+def test_simulation_time_comes_with_the_clock_s_quality_of_service():
+    config = moveit_configuration(ARMS)
+    given = {k.rpartition(".")[2] for k in config if k.startswith("qos_overrides./clock.")}
+    assert given == {"depth", "durability", "history", "reliability"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("moveit_msgs") is not None, reason="MoveIt is here")
+def test_move_group_without_its_messages_is_one_clear_line():
+    with pytest.raises(PlanningError, match="moveit_msgs is not installed, expected a sourced ROS"):
+        create_planner("move_group", ARMS)
 
 
 def test_goals_name_joints_and_tool():
@@ -232,7 +331,7 @@ from arms_support import resting_scene, tool_down
 from test_arms_moveit import ARMS, _CrashingPlanner
 from bricksim_moveit_demo.errors import PlanningError
 from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
-from bricksim_moveit_demo.planning.protocol import PlanningOptions
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
 
 if __name__ == "__main__":
     planner = IsolatedPlanner(_CrashingPlanner, ARMS, PlanningOptions())

@@ -27,15 +27,24 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from bricksim_ros.engine_options import ENGINE_OPTIONS, ENGINES
+
 ARMS_PACKAGE = "bricksim_moveit_demo"
 
 COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "engine": ("mujoco", "Rigid-body engine", ("mujoco", "ovphysx", "isaacsim")),
+    "engine": ("mujoco", "Rigid-body engine", ENGINES),
+    **{
+        option.name: (
+            str(option.default).lower() if isinstance(option.default, bool) else option.default,
+            option.description,
+            ("true", "false") if isinstance(option.default, bool) else (),
+        )
+        for option in ENGINE_OPTIONS
+    },
     "namespace": ("", "Namespace of all nodes", ()),
     "frame_prefix": ("", "Put in front of every frame but world", ()),
     "publish_clock": ("true", "Publish /clock (one publisher a domain)", ("true", "false")),
     "use_sim_time": ("true", "Nodes beside the simulator follow /clock", ("true", "false")),
-    "headless": ("true", "No window of the engine (isaacsim only)", ("true", "false")),
     "rviz": ("false", "Start RViz where it is installed", ("true", "false")),
     "markers": ("true", "Start the markers node", ("true", "false")),
     "record": ("false", "Record the episode into a bag", ("true", "false")),
@@ -134,6 +143,15 @@ def whole_number(context: LaunchContext, name: str) -> int:
         raise ValueError(f"launch argument {name} is {text!r}, expected a whole number") from None
 
 
+def engine_parameters(context: LaunchContext) -> dict[str, bool | str]:
+    """Parameters of a simulator node that choose the engine and its options."""
+    chosen: dict[str, bool | str] = {"engine": value(context, "engine")}
+    for option in ENGINE_OPTIONS:
+        switch = isinstance(option.default, bool)
+        chosen[option.name] = flag(context, option.name) if switch else value(context, option.name)
+    return chosen
+
+
 def write_scene(structures: Sequence[Mapping[str, Any]]) -> Path:
     """A scene file in the temporary folder, for launch files that make their scene."""
     with tempfile.NamedTemporaryFile(
@@ -173,8 +191,7 @@ def simulation(
         output="screen",
         parameters=[
             {
-                "engine": value(context, "engine"),
-                "headless": flag(context, "headless"),
+                **engine_parameters(context),
                 "frame_prefix": value(context, "frame_prefix"),
                 "publish_clock": flag(context, "publish_clock"),
                 "real_time_factor": number(context, "real_time_factor"),

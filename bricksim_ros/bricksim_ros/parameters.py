@@ -15,6 +15,7 @@ from rclpy.parameter import Parameter
 from bricksim_core.assembly.types import AssemblyThresholds
 from bricksim_core.errors import BrickSimError
 from bricksim_core.mechanics.detector import BreakageThresholds
+from bricksim_ros.engine_options import ENGINE_OPTIONS
 
 THRESHOLD_GROUPS = {"assembly": AssemblyThresholds, "breakage": BreakageThresholds}
 """Parameter prefix and the dataclass whose fields it holds."""
@@ -40,7 +41,7 @@ NODE_PARAMETERS = (
     Declared("seed", 0, "Seed of everything random", 0, 2**31 - 1, read_only=True),
     Declared("real_time_factor", 1.0, "Simulated over wall time; 0: as fast as possible", 0, 1000),
     Declared("duration", 0.0, "Quit after so many simulated seconds; 0: never", 0, 1e9),
-    Declared("headless", True, "No window (isaacsim only)", read_only=True),
+    *(Declared(o.name, o.default, o.description, read_only=True) for o in ENGINE_OPTIONS),
     Declared("start_paused", False, "Wait for play before the first step", read_only=True),
     Declared("autostart", True, "Configure and activate by itself at start", read_only=True),
     Declared("world_frame", "world", "Name of the root frame", read_only=True),

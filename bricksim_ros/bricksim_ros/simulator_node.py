@@ -31,6 +31,7 @@ from bricksim_core.spatial import transform
 from bricksim_msgs import msg
 from bricksim_ros import conversions, parameters
 from bricksim_ros.bricksim_services import BricksimServices
+from bricksim_ros.engine_options import ENGINE_OPTIONS, engine_options
 from bricksim_ros.publishing import LATCHED, Publishing
 from bricksim_ros.robots import robot_spec
 from bricksim_ros.running import run_node
@@ -154,9 +155,11 @@ class SimulatorNode(LifecycleNode):
             assembly=parameters.thresholds(self, "assembly"),
             breakage=parameters.thresholds(self, "breakage"),
         )
-        options = (
-            {"headless": self._value("headless")} if self._value("engine") == "isaacsim" else {}
-        )
+        names = (*(option.name for option in ENGINE_OPTIONS), "publish_clock")
+        chosen = {name: self._value(name) for name in names}
+        options, ignored = engine_options(self._value("engine"), chosen)
+        for line in ignored:
+            self.get_logger().warning(line)
         engine = create_engine(
             self._value("engine"),
             timestep=config.timestep,

@@ -14,7 +14,7 @@ from bricksim_ros import launching
 
 _ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "out": ("", "Folder for summary.json, pictures, video and bag; empty: none are written", ()),
-    "planner": ("embedded", "Motion planner", ("embedded", "moveit", "auto")),
+    "planner": ("embedded", "Motion planner", ("embedded", "moveit", "move_group", "auto")),
     "noise": ("1.0,2.0", "Greatest errors of places and observations: mm,degrees", ()),
     "seed": ("0", "Seed of layout, noise and planner", ()),
     "film": ("true", "Make a video and a picture in the folder out", ("true", "false")),

@@ -99,7 +99,9 @@ class MoveItPlanner:
         pose = self._pose(world_T_tool)
         found: list[Array] = []
         solved = False
-        for seed in itertools.islice(self._seeds(here), 4 * (count + self._options.tries)):
+        for seed in itertools.islice(
+            ik_seeds(here, self._options.seed), 4 * (count + self._options.tries)
+        ):
             state = self._state(scene)
             state.set_joint_group_positions(arm.group, seed)
             state.update()
@@ -213,8 +215,11 @@ class MoveItPlanner:
             for name, box in boxes.items():
                 message = attached_object(name, self._arms[arm_name], box)
                 result.process_attached_collision_object(fill(AttachedCollisionObject(), message))
+        # Reading the property gives a copy of the matrix: it takes effect when it is put back.
+        matrix = result.allowed_collision_matrix
         for a, b in scene.allowed:
-            result.allowed_collision_matrix.set_entry(a, b, True)
+            matrix.set_entry(a, b, True)
+        result.allowed_collision_matrix = matrix
         return result
 
     @staticmethod
@@ -223,15 +228,18 @@ class MoveItPlanner:
 
         return fill(Pose(), pose_message(world_T_tool))
 
-    def _seeds(self, here: Array) -> Iterator[Array]:
-        yield here
-        yield np.array(READY)
-        generator = np.random.default_rng(self._options.seed)
-        while True:
-            yield np.array(READY) + generator.uniform(-1.0, 1.0, 7)
-
 
 _PLAN_ARGUMENTS = ("single_plan_parameters", "multi_plan_parameters")
+
+
+def ik_seeds(here: Array, seed: int) -> Iterator[Array]:
+    """(7,) positions [rad] to begin inverse kinematics with, without end: the present ones, Franka's
+    ready pose, then random ones around it."""
+    yield here
+    yield np.array(READY)
+    generator = np.random.default_rng(seed)
+    while True:
+        yield np.array(READY) + generator.uniform(-1.0, 1.0, 7)
 
 
 def joined(pieces: Sequence[Trajectory]) -> Trajectory:

@@ -22,6 +22,14 @@ FREE = ("free_rrt_connect", "free_ptp")
 STRAIGHT = "straight_lin"
 """Plan request of straight motions."""
 
+_CLOCK = {
+    "depth": 1,
+    "durability": "volatile",
+    "history": "keep_last",
+    "reliability": "best_effort",
+}
+"""Quality of service of the subscription of /clock."""
+
 
 def moveit_configuration(
     arms: Sequence[ArmDescription], *, looks: str = "primitives", use_sim_time: bool = True
@@ -49,13 +57,42 @@ def moveit_configuration(
         },
         "ompl": ompl,
         "pilz_industrial_motion_planner": pipelines["pilz_industrial_motion_planner"],
+        "moveit_manage_controllers": False,
         "trajectory_execution": pipelines["trajectory_execution"],
         "moveit_controller_manager": (
             "moveit_simple_controller_manager/MoveItSimpleControllerManager"
         ),
         "moveit_simple_controller_manager": controllers(arms),
         "use_sim_time": use_sim_time,
+        # rclcpp's defaults. With use_sim_time and without them MoveItPy ends in an
+        # InvalidParameterValueException (moveit2 issues 2220 and 2940; seen with 2.12.4).
+        **{f"qos_overrides./clock.subscription.{key}": value for key, value in _CLOCK.items()},
     }
+
+
+def move_group_parameters(arms: Sequence[ArmDescription], **options: Any) -> dict[str, Any]:
+    """Parameters of a move_group node: those of `moveit_configuration`, where it has other names.
+
+    Args:
+        arms: One or two arms.
+        **options: As `moveit_configuration`.
+    """
+    parameters = moveit_configuration(arms, **options)
+    pipelines = parameters.pop("planning_pipelines")["pipeline_names"]
+    return {
+        **parameters,
+        "planning_pipelines": pipelines,
+        "default_planning_pipeline": pipelines[0],
+        "publish_planning_scene": True,
+        "publish_geometry_updates": True,
+        "publish_state_updates": True,
+        "publish_transforms_updates": True,
+    }
+
+
+def request_parameters(name: str) -> dict[str, Any]:
+    """``plan_request_params`` of one of the plan requests in config/moveit_cpp.yaml."""
+    return dict(_yaml("moveit_cpp.yaml")[name]["plan_request_params"])
 
 
 def joint_limits(arms: Sequence[ArmDescription]) -> dict[str, dict[str, Any]]:
@@ -118,7 +155,9 @@ def validate_configuration(config: Mapping[str, Any], arms: Sequence[ArmDescript
         ("planning_scene_monitor_options", "joint_state_topic"),
         ("planning_pipelines", "pipeline_names"),
         ("moveit_controller_manager",),
+        ("robot_description_planning", "cartesian_limits", "max_trans_vel"),
     ]
+    wanted += [(f"qos_overrides./clock.subscription.{key}",) for key in _CLOCK]
     wanted += [("robot_description_kinematics", a.group, "kinematics_solver") for a in arms]
     wanted += [(name, "plan_request_params", "planner_id") for name in (*FREE, STRAIGHT)]
     for arm in arms:

@@ -6,7 +6,7 @@ Plain dictionaries: `fill` turns one into a message. So all of it is testable wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,30 +95,139 @@ def attached_object(name: str, arm: ArmDescription, box: Box) -> dict[str, Any]:
     }
 
 
-def scene_message(scene: PlanningScene, arms: Sequence[ArmDescription]) -> dict[str, Any]:
-    """moveit_msgs/PlanningScene (a difference) that carries everything of a scene."""
+def scene_changes(
+    before: PlanningScene | None, after: PlanningScene, arms: Sequence[ArmDescription]
+) -> dict[str, Any]:
+    """moveit_msgs/PlanningScene (a difference) that makes one scene of another.
+
+    MoveIt takes in the robot state, with what is attached, before the world: what is let go is in
+    the world then, where it is moved to its place or removed; what is attached leaves the world by
+    itself.
+
+    Args:
+        before: The scene as MoveIt has it; None: nothing of it is there.
+        after: As it is to be.
+        arms: The arms.
+    """
     by_name = {arm.name: arm for arm in arms}
+    old = before or PlanningScene({})
+    held, holding = _carried(old), _carried(after)
     attached = [
+        {"link_name": by_name[arm].tool, "object": removed_object(name, by_name[arm].tool)}
+        for name, (arm, _) in held.items()
+        if name not in holding or holding[name][0] != arm
+    ]
+    attached += [
         attached_object(name, by_name[arm], box)
-        for arm, boxes in scene.attached.items()
-        for name, box in boxes.items()
+        for name, (arm, box) in holding.items()
+        if name not in held or held[name][0] != arm or not _same(held[name][1], box)
+    ]
+    gone = (old.objects.keys() | held.keys()) - after.objects.keys() - holding.keys()
+    objects = [removed_object(name) for name in sorted(gone)]
+    objects += [
+        collision_object(name, "world", box)
+        for name, box in after.objects.items()
+        if name not in old.objects or not _same(old.objects[name], box)
     ]
     return {
         "is_diff": True,
-        "robot_state": {
-            "is_diff": True,
-            "joint_state": {
-                "name": list(scene.positions),
-                "position": [float(p) for p in scene.positions.values()],
-            },
-            "attached_collision_objects": attached,
-        },
-        "world": {
-            "collision_objects": [
-                collision_object(name, "world", box) for name, box in scene.objects.items()
-            ]
+        "robot_state": {**robot_state(after), "attached_collision_objects": attached},
+        "world": {"collision_objects": objects},
+    }
+
+
+def robot_state(scene: PlanningScene) -> dict[str, Any]:
+    """moveit_msgs/RobotState (a difference) with the positions of all joints."""
+    return {
+        "is_diff": True,
+        "joint_state": {
+            "name": list(scene.positions),
+            "position": [float(p) for p in scene.positions.values()],
         },
     }
+
+
+def allowed_matrix(
+    names: Sequence[str], rows: Sequence[Sequence[bool]], pairs: Iterable[tuple[str, str]]
+) -> dict[str, Any]:
+    """moveit_msgs/AllowedCollisionMatrix: a given one with more pairs allowed.
+
+    A scene's matrix is replaced as a whole, also in a difference: hence the given one.
+
+    Args:
+        names: Names of the given matrix.
+        rows: Its rows.
+        pairs: Names that may touch.
+    """
+    ordered = sorted((min(pair), max(pair)) for pair in pairs)
+    known = list(dict.fromkeys([*names, *(name for pair in ordered for name in pair)]))
+    index = {name: i for i, name in enumerate(known)}
+    matrix = np.zeros((len(known), len(known)), dtype=bool)
+    for row, values in enumerate(rows):
+        matrix[row, : len(values)] = values
+    for a, b in ordered:
+        matrix[index[a], index[b]] = matrix[index[b], index[a]] = True
+    return {"entry_names": known, "entry_values": [{"enabled": r} for r in matrix.tolist()]}
+
+
+def plan_request(
+    scene: PlanningScene,
+    arm: ArmDescription,
+    goal: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """moveit_msgs/MotionPlanRequest from the scene's positions.
+
+    Args:
+        scene: Where the robot is.
+        arm: The arm that moves.
+        goal: From `joint_goal` or `pose_goal`.
+        parameters: ``plan_request_params`` as in config/moveit_cpp.yaml.
+    """
+    return {
+        "group_name": arm.group,
+        "start_state": robot_state(scene),
+        "goal_constraints": [dict(goal)],
+        "pipeline_id": parameters["planning_pipeline"],
+        "planner_id": parameters["planner_id"],
+        "num_planning_attempts": int(parameters["planning_attempts"]),
+        "allowed_planning_time": float(parameters["planning_time"]),
+        "max_velocity_scaling_factor": float(parameters["max_velocity_scaling_factor"]),
+        "max_acceleration_scaling_factor": float(parameters["max_acceleration_scaling_factor"]),
+    }
+
+
+def ik_request(
+    scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, seed: Array, timeout: float
+) -> dict[str, Any]:
+    """moveit_msgs/PositionIKRequest for joint positions without collision.
+
+    Args:
+        scene: Positions of all joints.
+        arm: The arm.
+        world_T_tool: (4, 4) pose of its tool [m].
+        seed: (7,) positions [rad] that the solver begins with.
+        timeout: Longest time [s].
+    """
+    nanoseconds = round(timeout * 1e9)
+    seeded = scene.with_positions(dict(zip(arm.joints, seed.tolist(), strict=True)))
+    return {
+        "group_name": arm.group,
+        "robot_state": robot_state(seeded),
+        "avoid_collisions": True,
+        "ik_link_name": arm.tool,
+        "pose_stamped": {"header": {"frame_id": "world"}, "pose": pose_message(world_T_tool)},
+        "timeout": {"sec": nanoseconds // 10**9, "nanosec": nanoseconds % 10**9},
+    }
+
+
+def _carried(scene: PlanningScene) -> dict[str, tuple[str, Box]]:
+    """Arm and box of everything that is attached, by name."""
+    return {name: (arm, box) for arm, own in scene.attached.items() for name, box in own.items()}
+
+
+def _same(a: Box, b: Box) -> bool:
+    return a.size == b.size and np.array_equal(a.pose, b.pose)
 
 
 def joint_goal(joints: Sequence[str], positions: Array, tolerance: float = 1e-4) -> dict[str, Any]:

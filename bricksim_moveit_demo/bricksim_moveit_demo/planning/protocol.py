@@ -148,7 +148,13 @@ class MotionPlanner(Protocol):
 def create_planner(
     name: str, arms: Sequence[ArmDescription], options: PlanningOptions | None = None
 ) -> MotionPlanner:
-    """The planner ``embedded`` or ``moveit``; ``auto`` takes MoveIt where it is installed.
+    """A planner by name.
+
+    Args:
+        name: ``embedded``; ``moveit`` (MoveItPy, configured here); ``move_group`` (a move_group node
+            that runs already); ``auto``: ``moveit`` where MoveItPy is installed, else ``embedded``.
+        arms: The arms.
+        options: How plans are made.
 
     Raises:
         PlanningError: The name is unknown or the planner is not installed.
@@ -167,4 +173,10 @@ def create_planner(
         from bricksim_moveit_demo.planning.moveit import MoveItPlanner
 
         return IsolatedPlanner(MoveItPlanner, arms, options)
-    raise PlanningError(f"planner is {name!r}, expected 'auto', 'embedded' or 'moveit'")
+    if name == "move_group":
+        from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
+        from bricksim_moveit_demo.planning.move_group import MoveGroupPlanner
+
+        return IsolatedPlanner(MoveGroupPlanner, arms, options)
+    expected = "'auto', 'embedded', 'moveit' or 'move_group'"
+    raise PlanningError(f"planner is {name!r}, expected {expected}")

@@ -88,7 +88,7 @@ def robot_graph(options: IsaacOptions, robot: str, root: str) -> Graph:
             "Time.inputs:resetOnStop": False,
             "States.inputs:topicName": options.joint_states_topic.format(robot=robot),
             "States.inputs:targetPrim": (root,),
-            "Transforms.inputs:topicName": "tf",
+            "Transforms.inputs:topicName": options.tf_topic,
             "Transforms.inputs:targetPrims": (root,),
             "Commands.inputs:topicName": options.joint_commands_topic.format(robot=robot),
             "Controller.inputs:targetPrim": (root,),

@@ -46,8 +46,11 @@ class IsaacOptions:
         sim_control: True lets Isaac Sim's extension isaacsim.ros2.sim_control serve its own
             simulation_interfaces services.
         clock_topic: Topic of the clock.
+        tf_topic: Topic of the transforms of robots' links.
         joint_states_topic: Topic of joint states; ``{robot}`` stands for a robot's name.
         joint_commands_topic: Topic of joint commands, the same.
+        assets_root: Folder or address of Isaac Sim's assets, which holds ``Isaac/Robots``; empty
+            for the one that Isaac Sim is set up with.
         assets: USD files of robots by robot name, absolute or below Isaac Sim's assets; robots
             that are not named get Isaac Sim's Franka where their joints are a Franka's.
     """
@@ -59,8 +62,10 @@ class IsaacOptions:
     ros_bridge: bool = False
     sim_control: bool = False
     clock_topic: str = "clock"
+    tf_topic: str = "tf"
     joint_states_topic: str = "{robot}/joint_states"
     joint_commands_topic: str = "{robot}/joint_commands"
+    assets_root: str = ""
     assets: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -199,10 +199,19 @@ def asset_path(spec: RobotSpec, options: IsaacOptions) -> str:
         raise EngineError(
             f"robot {spec.name}: no asset of Isaac Sim is known for it, name one in option assets"
         )
-    if not asset.startswith("/Isaac/"):
-        return asset
+    return asset if not asset.startswith("/Isaac/") else assets_root(options) + asset
+
+
+def assets_root(options: IsaacOptions) -> str:
+    """Folder or address that holds ``/Isaac/Robots``.
+
+    Raises:
+        EngineError: Isaac Sim's assets cannot be reached.
+    """
+    if options.assets_root:
+        return options.assets_root.rstrip("/")
     try:
-        return get_assets_root_path() + asset
+        return get_assets_root_path()
     except RuntimeError as error:
         raise EngineError(f"Isaac Sim's assets cannot be reached: {error}") from None
 
