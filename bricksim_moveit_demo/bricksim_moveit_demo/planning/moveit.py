@@ -233,8 +233,10 @@ _PLAN_ARGUMENTS = ("single_plan_parameters", "multi_plan_parameters")
 
 
 def ik_seeds(here: Array, seed: int) -> Iterator[Array]:
-    """(7,) positions [rad] to begin inverse kinematics with, without end: the present ones, Franka's
-    ready pose, then random ones around it."""
+    """(7,) positions [rad] to begin inverse kinematics with, without end.
+
+    The present ones, Franka's ready pose, then random ones around it.
+    """
     yield here
     yield np.array(READY)
     generator = np.random.default_rng(seed)

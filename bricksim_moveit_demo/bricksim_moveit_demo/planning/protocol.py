@@ -151,8 +151,8 @@ def create_planner(
     """A planner by name.
 
     Args:
-        name: ``embedded``; ``moveit`` (MoveItPy, configured here); ``move_group`` (a move_group node
-            that runs already); ``auto``: ``moveit`` where MoveItPy is installed, else ``embedded``.
+        name: ``embedded``; ``moveit`` (MoveItPy, configured here); ``move_group`` (a running
+            move_group); ``auto``: ``moveit`` where MoveItPy is installed, else ``embedded``.
         arms: The arms.
         options: How plans are made.
 
