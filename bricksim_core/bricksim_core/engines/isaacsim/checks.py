@@ -8,15 +8,17 @@ free fall) and what the engine was told.
 from __future__ import annotations
 
 import itertools
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bricksim_core.doctor import Check
 from bricksim_core.engines.isaacsim.launch import REQUIREMENTS, IsaacOptions, start
-from bricksim_core.engines.protocol import BodySpec, StepReport
+from bricksim_core.engines.protocol import BodySpec, RobotSpec, StepReport
 from bricksim_core.errors import BrickSimError
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, transform
@@ -179,17 +181,26 @@ def _scene_query(engine: IsaacEngine) -> str:
     return "overlap_box"
 
 
+def _snapshot(engine: IsaacEngine) -> str:
+    _clear(engine)
+    engine.update([], [_tower(3, transform([0, 0, 0.05]))])
+    _run(engine, 6)
+    snapshot, before = engine.snapshot(), engine.part_motion()[0]
+    _run(engine, 12)
+    engine.restore(snapshot)
+    return _expect("bricks where they were [m]", engine.part_motion()[0], before, 1e-5)
+
+
 def _franka(engine: IsaacEngine) -> str:
     from isaacsim.core.experimental.prims import Articulation
     from isaacsim.core.experimental.utils.stage import add_reference_to_stage
-    from isaacsim.storage.native import get_assets_root_path
 
-    from bricksim_core.engines.isaacsim.robots import FRANKAS
+    from bricksim_core.engines.isaacsim.robots import FRANKAS, assets_root
 
     found = []
     for joint, asset in FRANKAS.items():
         path = f"/World/Robots/check_{joint}"
-        add_reference_to_stage(usd_path=get_assets_root_path() + asset, path=path)
+        add_reference_to_stage(usd_path=assets_root(engine.options) + asset, path=path)
         names = Articulation(path).dof_names
         if joint not in names:
             raise BrickSimError(f"{asset} has the joints {names}, expected {joint} among them")
@@ -197,6 +208,89 @@ def _franka(engine: IsaacEngine) -> str:
         engine.author.stage.RemovePrim(path)
     return ", ".join(found)
 
+
+def _arm(engine: IsaacEngine) -> str:
+    """The FR3 on the stage, with its bridge graph: moves a joint, and its links follow."""
+    _clear(engine)
+    with tempfile.TemporaryDirectory() as folder:
+        urdf = Path(folder) / "fr3.urdf"
+        urdf.write_text(_FR3)
+        engine.add_robot(
+            RobotSpec(
+                name="fr3",
+                urdf=urdf,
+                world_T_base=np.eye(4),
+                joint_positions=_READY,
+                drives=dict.fromkeys(_READY, (2000.0, 100.0, 87.0)),
+            )
+        )
+    _run(engine, _STEPS)
+    before = engine.link_pose("fr3", "fr3_link7")
+    engine.set_joint_targets("fr3", {"fr3_joint1": 0.3})
+    _run(engine, 240)
+    state = engine.joint_state("fr3")
+    turn = state.positions[state.names.index("fr3_joint1")]
+    _expect("joint 1 [rad]", turn, 0.3, 0.02)
+    after = engine.link_pose("fr3", "fr3_link7")
+    angle = np.arctan2(after[1, 3], after[0, 3]) - np.arctan2(before[1, 3], before[0, 3])
+    return _expect("turn of link 7 about the base [rad]", angle, 0.3, 0.02)
+
+
+def _arm_contact(engine: IsaacEngine) -> str:
+    """A brick that falls onto the hand: the contact report names a link, and it is felt."""
+    place = engine.link_pose("fr3", "fr3_link7")
+    place[:3, :3] = np.eye(3)
+    place[2, 3] += 0.15
+    engine.update([], [_tower(1, place)])
+    names: set[str] = set()
+    for _ in range(120):
+        names.update(engine.step().contacts.names)
+    links = sorted(name for name in names if name.startswith("fr3/"))
+    if not links:
+        raise BrickSimError(f"a brick that fell on the arm touched {sorted(names)}, expected fr3/*")
+    return ", ".join(links)
+
+
+def _graphs(engine: IsaacEngine) -> str:
+    """Nodes of the bridge's action graphs, and that they were computed."""
+    if not engine.options.ros_bridge:
+        return "not asked for (ros_bridge)"
+    from bricksim_core.engines.isaacsim import kit
+    from bricksim_core.engines.isaacsim.graphs import clock_graph, robot_graph
+
+    graphs = [clock_graph(engine.options)]
+    graphs += [robot_graph(engine.options, name, "") for name in engine.robots]
+    _run(engine, 4 * engine.options.frame_steps)
+    idle = []
+    for graph in graphs:
+        counts = kit.compute_counts(graph)
+        idle += [f"{graph.path}/{node}" for node, count in counts.items() if not count]
+    # Commands arrive when somebody publishes them.
+    idle = [node for node in idle if not node.endswith("/Controller")]
+    if idle:
+        raise BrickSimError(f"action graph nodes that never ran: {', '.join(idle)}")
+    return f"{len(graphs)} graphs run"
+
+
+_READY = {
+    "fr3_joint1": 0.0,
+    "fr3_joint2": -0.785,
+    "fr3_joint3": 0.0,
+    "fr3_joint4": -2.356,
+    "fr3_joint5": 0.0,
+    "fr3_joint6": 1.571,
+    "fr3_joint7": 0.785,
+}
+_FR3 = (
+    "<robot name='fr3'><link name='fr3_link0'/>"
+    + "".join(
+        f"<link name='fr3_link{i}'/><joint name='fr3_joint{i}' type='revolute'>"
+        f"<parent link='fr3_link{i - 1}'/><child link='fr3_link{i}'/></joint>"
+        for i in range(1, 8)
+    )
+    + "</robot>"
+)
+"""Names of the arm's joints and links: all that is taken from a URDF where there is an asset."""
 
 _CALLS: dict[str, Callable[[IsaacEngine], str]] = {
     "free fall": _free_fall,
@@ -208,6 +302,10 @@ _CALLS: dict[str, Callable[[IsaacEngine], str]] = {
     "hold": _hold,
     "wrench": _wrench,
     "scene query": _scene_query,
+    "snapshot": _snapshot,
     "Franka assets": _franka,
+    "moving arm": _arm,
+    "contact with the arm": _arm_contact,
+    "action graphs": _graphs,
 }
 """What is tried once the application runs."""

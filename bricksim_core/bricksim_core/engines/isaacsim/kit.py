@@ -56,3 +56,9 @@ def build_graph(graph: Graph) -> None:
             keys.CONNECT: list(graph.connections),
         },
     )
+
+
+def compute_counts(graph: Graph) -> dict[str, int]:
+    """How often each node of an action graph has been computed, by its name."""
+    nodes = {name: graph_core.Controller.node(f"{graph.path}/{name}") for name in graph.nodes}
+    return {name: int(node.get_compute_count()) for name, node in nodes.items()}

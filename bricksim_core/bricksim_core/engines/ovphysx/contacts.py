@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from ovphysx.types import SimObjectType
 
 from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.protocol import NO_PART, Contacts
+from bricksim_core.spatial import Array
 
 _EVENTS = (
     "contactEventSensorSide",
@@ -37,10 +39,10 @@ def read_contacts(session: Session, colliders: Colliders) -> Contacts:
     # A pair of bricks is seen by both of them: the view of the pair's first side is kept.
     kept = (side == 0) | (colliders.of(other)[:, 0] == NO_PART)
     on_point = np.repeat(kept, points)
-    position, normal, impulse = (found[name][on_point].astype(float) for name in _POINTS)
+    position, normal, impulse = (_doubles(found[name][on_point]) for name in _POINTS)
     if _ANCHORS[0] in found:
         on_anchor = np.repeat(kept, anchors)
-        anchor = [found[name][on_anchor].astype(float) for name in _ANCHORS]
+        anchor = [_doubles(found[name][on_anchor]) for name in _ANCHORS]
     else:
         anchor = [np.zeros((0, 3))] * 2
     # Impulses act on the pair's first side, which is the sensor or the other.
@@ -49,3 +51,7 @@ def read_contacts(session: Session, colliders: Colliders) -> Contacts:
         first[kept], second[kept], points[kept], anchors[kept], position, normal, impulse, *anchor
     )
     return contacts(events, colliders)
+
+
+def _doubles(values: NDArray) -> Array:
+    return np.asarray(values, dtype=np.float64)
