@@ -6,8 +6,10 @@ extra is installed: run this file with that Python). All in one run, so that rat
 
 - step: median time of a step of a wall that stands on the ground.
 - drift: how far a wall's bricks have moved against each other after two seconds of tumbling.
+- frame: median and 99th percentile of whole frames (`Simulator.step`, four engine steps with all
+  mechanics) of the wall at rest, dropped on its edge, and of as many loose bricks.
 - sag: how far the tip of a horizontal beam of bricks (two studs longer with each) hangs below where
-  its root, a block of 20 kg on the ground, has it, after one second.
+  its root, a block of 20 kg on the ground, has it: the mean of the second half of two seconds.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from typing import Any
 import numpy as np
 
 from bricksim_core.engines import BodySpec, Engine, create_engine
+from bricksim_core.experiments.setup import standing
 from bricksim_core.parts import BrickShape
-from bricksim_core.spatial import Array
-from bricksim_core.topology import BrickTopologyGraph
+from bricksim_core.simulator import Simulator
+from bricksim_core.spatial import Array, transform
+from bricksim_core.topology import BrickTopologyGraph, Structure
 from bricksim_core.topology.layout import ComponentLayout
 
 COUNTS = (10, 50, 200)
@@ -39,6 +43,13 @@ def run(quick: bool) -> list[dict[str, Any]]:
         for name, value in steps.items():
             ratio = steps["mujoco"] / value
             rows.append(_row(f"step, {count} bricks, {name}", "ms", value, steps["mujoco"], ratio))
+        for case in _CASES:
+            frames = {name: _frames(name, count, case) for name in names}
+            for name, (median, worst) in frames.items():
+                base = frames["mujoco"]
+                for what, value, i in (("median", median, 0), ("p99", worst, 1)):
+                    text = f"frame {case} {what}, {count} bricks, {name}"
+                    rows.append(_row(text, "ms", value, base[i], base[i] / value))
         for name in names:
             rows.append(_row(f"drift, {count} bricks, {name}", "um", 1e6 * _drift(name, count)))
             rows.append(_row(f"sag, {count} bricks, {name}", "um", 1e6 * _sag(name, count)))
@@ -51,7 +62,7 @@ def _row(
     return {"name": name, "unit": unit, "value": value, "baseline": baseline, "ratio": ratio}
 
 
-def _wall(count: int) -> ComponentLayout:
+def _wall_graph(count: int) -> BrickTopologyGraph:
     """Layers of two bricks and of one that ties them, in turn."""
     graph = BrickTopologyGraph()
     tie = graph.add_part(SHAPE)
@@ -64,7 +75,12 @@ def _wall(count: int) -> ComponentLayout:
             tie = part
         else:
             graph.connect(tie, part, (-2 if i % 3 == 0 else 2, 0), 0)
-    return graph.layout(graph.component_of(tie))
+    return graph
+
+
+def _wall(count: int) -> ComponentLayout:
+    graph = _wall_graph(count)
+    return graph.layout(graph.component_ids[0])
 
 
 def _beam(count: int) -> ComponentLayout:
@@ -98,6 +114,37 @@ def _step_time(name: str, count: int) -> float:
         engine.close()
 
 
+_CASES = ("at rest", "dropped", "loose")
+
+
+def _frames(name: str, count: int, case: str) -> tuple[float, float]:
+    """Median and 99th percentile of 120 frames [ms]."""
+    simulator = Simulator(create_engine(name))
+    try:
+        if case == "loose":
+            graph = BrickTopologyGraph()
+            parts = [graph.add_part(SHAPE) for _ in range(count)]
+            places = {
+                graph.component_of(part): transform([0.05 * (i % 10), 0.03 * (i // 10), 0.0])
+                for i, part in enumerate(parts)
+            }
+            simulator.spawn(Structure(graph, places))
+        else:
+            graph = _wall_graph(count)
+            structure = Structure(graph, {graph.component_ids[0]: np.eye(4)})
+            tilt = [0.2, 0.1, 0.0, 0.97] if case == "dropped" else [0.0, 0.0, 0.0, 1.0]
+            rotation, height = transform([0, 0, 0], tilt)[:3, :3], 0.1 * (case == "dropped")
+            simulator.spawn(structure, standing(structure, rotation, height))
+        times = []
+        for _ in range(123):
+            start = time.perf_counter()
+            simulator.step()
+            times.append(1e3 * (time.perf_counter() - start))
+        return float(np.median(times[3:])), float(np.percentile(times[3:], 99))
+    finally:
+        simulator.engine.close()
+
+
 def _drift(name: str, count: int) -> float:
     engine = create_engine(name, gravity=(0.0, 0.0, 0.0), ground=None)
     try:
@@ -115,9 +162,11 @@ def _sag(name: str, count: int) -> float:
     try:
         layout = _beam(count)
         engine.update([], [_spec(0, layout, np.linalg.inv(layout.component_T_parts[0]))])
-        for _ in range(240):
+        heights = []
+        for _ in range(480):
             engine.step()
-        return float((_exact(layout) - _relative(engine, layout))[-1, 2])
+            heights.append(_relative(engine, layout)[-1, 2])
+        return float(_exact(layout)[-1, 2] - np.mean(heights[240:]))
     finally:
         engine.close()
 
@@ -137,6 +186,18 @@ def _relative(engine: Engine, layout: ComponentLayout) -> Array:
     return (np.linalg.inv(poses[0]) @ poses)[:, :3, 3]
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows with a line for each quantity and number of bricks, a column for each engine."""
+    values: dict[str, dict[str, str]] = {}
+    for row in rows:
+        what, _, engine = row["name"].rpartition(", ")
+        values.setdefault(f"{what} [{row['unit']}]", {})[engine] = f"{row['value']:.3f}"
+    names = [name for name in ENGINES if any(name in found for found in values.values())]
+    lines = [f"{'':44}" + "".join(f"{name:>12}" for name in names)]
+    for what, found in values.items():
+        lines.append(f"{what:44}" + "".join(f"{found.get(name, ''):>12}" for name in names))
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
-    for row in run(quick=False):
-        print(f"{row['name']:32} {row['value']:10.3f} {row['unit']}")
+    print(table(run(quick=False)))

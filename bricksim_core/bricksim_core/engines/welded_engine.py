@@ -70,10 +70,14 @@ class WeldedRobot(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """State of the engine; of PhysX what it gives away: poses, velocities, joints, targets."""
+    """State of the engine; of PhysX what it gives away: poses, velocities, joints, targets.
+
+    ``part_motion`` is that of the bodies themselves, in the order of the scene's groups.
+    """
 
     time: float
     bodies: tuple[BodySpec, ...]
+    part_motion: tuple[Array, Array]
     seated: frozenset[tuple[int, int]]
     wrenches: Mapping[int, Array]
     robots: Mapping[str, object]
@@ -110,6 +114,10 @@ class WeldedEngine(ABC):
     def part_motion(self) -> tuple[Array, Array]:
         """Motions of the bodies themselves, before the rigid fit, in the order of the scene's
         groups: (N, 4, 4) poses [m] and (N, 6) twists of the COMs, world [m/s, rad/s]."""
+
+    @abstractmethod
+    def place(self, poses: Array, twists: Array) -> None:
+        """Puts all bodies where `part_motion` has told that they were."""
 
     @abstractmethod
     def push(self, part_ids: Sequence[int], wrenches: Array, points: Array) -> None:
@@ -233,8 +241,9 @@ class WeldedEngine(ABC):
     def snapshot(self) -> Snapshot:
         """The state as far as PhysX gives it away.
 
-        What the solver remembers of the last step (contact caches) is not part of it: a run goes
-        on from a snapshot the same way every time, but not bit by bit as it would have without.
+        What the solver remembers of the last step (contact caches, friction anchors) is not part of
+        it: a run goes on from a snapshot the same way every time, but where bodies touch or are
+        welded not bit by bit as it would have without. How far apart the two are: docs/engines.md.
         """
         bodies = [self.scene.bodies[c] for c in self.scene.component_ids]
         return Snapshot(
@@ -243,6 +252,7 @@ class WeldedEngine(ABC):
                 replace(spec, world_T_component=pose.copy(), twist=twist.copy())
                 for spec, pose, twist in zip(bodies, self._poses, self._twists, strict=True)
             ),
+            part_motion=self.part_motion(),
             seated=self.scene.seated,
             wrenches=dict(self._wrenches),
             robots={name: robot.save() for name, robot in self.robots.items()},
@@ -254,6 +264,7 @@ class WeldedEngine(ABC):
             raise EngineError("the snapshot is not one of this engine with the same robots")
         self.restart()
         self.update([], snapshot.bodies, snapshot.seated)
+        self.place(*snapshot.part_motion)
         for name, state in snapshot.robots.items():
             self.robots[name].restore(state)
         self._wrenches = dict(snapshot.wrenches)

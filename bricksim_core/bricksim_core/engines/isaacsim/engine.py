@@ -98,6 +98,12 @@ class IsaacEngine(WeldedEngine):
         poses = transform(positions, np.roll(orientations, -1, axis=1))
         return poses, np.concatenate([linear, angular], axis=1)
 
+    def place(self, poses: Array, twists: Array) -> None:
+        """Puts all bodies; see `WeldedEngine.place`."""
+        for fixed in (True, False):
+            rows = np.flatnonzero(self.part_fixed == fixed)
+            self._put(rows.tolist(), poses[rows], twists[rows], fixed)
+
     def push(self, part_ids: Sequence[int], wrenches: Array, points: Array) -> None:
         """Applies forces and torques, next step only."""
         if self._view is not None:
@@ -165,15 +171,18 @@ class IsaacEngine(WeldedEngine):
     def _move(self, bodies: Sequence[Body]) -> None:
         for held in (True, False):
             chosen = [body for body in bodies if body.fixed == held]
-            if not chosen or self._view is None:
-                continue
             rows = self._rows([body.part_id for body in chosen])
             poses = np.array([body.world_T_part for body in chosen])
-            twists = np.array([body.twist for body in chosen])
-            orientations = np.roll(quaternion_of(poses), 1, axis=1)
-            self._view.set_world_poses(poses[:, :3, 3], orientations, indices=rows)
-            if not held:
-                self._view.set_velocities(twists[:, :3], twists[:, 3:], indices=rows)
+            self._put(rows, poses, np.array([body.twist for body in chosen]), held)
+
+    def _put(self, rows: list[int], poses: Array, twists: Array, held: bool) -> None:
+        """Sets poses and, of free bricks, twists; by rows of the scene's groups."""
+        if not rows or self._view is None:
+            return
+        orientations = np.roll(quaternion_of(poses), 1, axis=1)
+        self._view.set_world_poses(poses[:, :3, 3], orientations, indices=rows)
+        if not held:
+            self._view.set_velocities(twists[:, :3], twists[:, 3:], indices=rows)
 
     def _rows(self, part_ids: Sequence[int]) -> list[int]:
         ids = self.scene.groups.part_ids

@@ -81,6 +81,12 @@ class OvphysxEngine(WeldedEngine):
         )
         return transform(position, orientation), np.concatenate([linear, angular], axis=1)
 
+    def place(self, poses: Array, twists: Array) -> None:
+        """Puts all bodies; see `WeldedEngine.place`."""
+        for fixed in (True, False):
+            rows = np.flatnonzero(self.part_fixed == fixed)
+            self._put(rows, poses[rows], twists[rows], fixed)
+
     def push(self, part_ids: Sequence[int], wrenches: Array, points: Array) -> None:
         """Applies forces and torques, next step only."""
         values = np.concatenate([wrenches, points], axis=1)
@@ -115,10 +121,7 @@ class OvphysxEngine(WeldedEngine):
         made = Robot(self._session, source, self.timestep)
         self._sources.append(source)
         # The step that a new robot takes is not one of the bricks.
-        poses, twists = self.part_states
-        for fixed in (True, False):
-            rows = np.flatnonzero(self.part_fixed == fixed)
-            self._put(rows, poses[rows], twists[rows], fixed)
+        self.place(*self.part_states)
         return made
 
     def restart(self) -> None:
