@@ -97,16 +97,17 @@ class SlipCriterion:
         """Connections that have slid out (see `BreakCriterion.failed`)."""
         if engagement <= 0.0:
             return overloaded
-        ids = layout.connection_ids.tolist()
-        utilization = solution.utilization
+        ids, utilization = layout.connection_ids, solution.utilization
         failed = np.zeros(len(ids), dtype=bool)
         if not self._slips and not overloaded.any():
             return failed
-        sliding = self._slide(layout, anchored, solution, overloaded, dt)
-        for index, connection in enumerate(ids):
-            slip = self._slips.get(connection)
-            if slip is None:
-                continue
+        sliding = set(self._slide(layout, anchored, solution, overloaded, dt).tolist())
+        known = np.fromiter(self._slips, dtype=np.int64, count=len(self._slips))
+        rows = np.searchsorted(ids, known)
+        rows[rows == len(ids)] = 0
+        here = ids[rows] == known
+        for connection, index in zip(known[here].tolist(), rows[here].tolist(), strict=True):
+            slip = self._slips[connection]
             if index not in sliding and slip.speed > 0.0:
                 # Another cut slides; this one runs out under what it carries.
                 slip = slip.after(min(float(utilization[index]), 1.0), dt)
@@ -156,8 +157,8 @@ class SlipCriterion:
                 break
             side = sides_of(layout, anchored, cut)
             crossing = joints.take(cut)
-            corners = solution.contact_force[: 4 * len(joints)].reshape(-1, 4)
-            wrench = crossing.joined(solution.connection_wrench[cut], corners[cut])
+            carried = solution.joint_wrench
+            wrench = (solution.connection_wrench if carried is None else carried)[cut]
             wrench = shared(
                 crossing, side[crossing.lower] == side[crossing.lower[0]], wrench, self._constants
             )

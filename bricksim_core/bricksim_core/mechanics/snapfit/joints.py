@@ -138,15 +138,6 @@ class Joints:
         studs[:, 2], studs[:, 3], studs[:, 4] = friction[:, 0], friction[:, 2], -friction[:, 1]
         return studs, spread_push(friction - need, self.half)
 
-    def joined(self, studs: Array, corners: Array) -> Array:
-        """(C, 6) the wrenches that `split` took apart [N, N m]."""
-        arm = self.corners - self.centre[:, None, :]
-        wrench = studs.copy()
-        wrench[:, 2] -= corners.sum(axis=1)
-        wrench[:, 3] -= (arm[:, :, 1] * corners).sum(axis=1)
-        wrench[:, 4] += (arm[:, :, 0] * corners).sum(axis=1)
-        return wrench
-
     def take(self, index: IntArray) -> Joints:
         """Some of the joints."""
         return Joints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})

@@ -388,10 +388,12 @@ class SnapFitSystem:
     def _solution(
         self, yielded: Yielded, imbalance: float, status: SolveStatus, message: str, start: float
     ) -> Solution:
+        wrench = yielded.wrench[: len(self.joints)] * PITCHES
         return Solution(
             status=status,
             message=message,
-            utilization=self.joints.greatest(yielded.wrench[: len(self.joints)]),
+            utilization=self.joints.utilization(wrench),
+            joint_wrench=wrench,
             forces=partial(_forces, self.joints, self._footprints[2], yielded),
             imbalance=max(imbalance, self._ground_tension(yielded.wrench)),
             solve_time=time.perf_counter() - start,
