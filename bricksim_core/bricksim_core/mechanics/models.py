@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bricksim_core.errors import BrickSimError
-from bricksim_core.mechanics.paper import PaperModel
 from bricksim_core.mechanics.snapfit import SnapFitModel
 from bricksim_core.mechanics.types import ConnectionModel
 
@@ -15,9 +14,16 @@ class UnknownModelError(BrickSimError):
     """No snap-fit model has this name."""
 
 
+def _paper() -> ConnectionModel:
+    # Its solver takes longer to load than most structures take to analyse.
+    from bricksim_core.mechanics.paper import PaperModel
+
+    return PaperModel()
+
+
 _FACTORIES: dict[str, Callable[[], ConnectionModel]] = {
     "default": SnapFitModel,
-    "paper": PaperModel,
+    "paper": _paper,
 }
 
 
