@@ -340,6 +340,11 @@ class Scene:
 
     def _placed(self, part_ids: Sequence[int]) -> tuple[IntArray, IntArray, Array]:
         """Ids, sizes and world poses of some parts."""
+        if not self.changed:
+            ids, table = np.array(part_ids, dtype=np.int64), self.table
+            rows = np.searchsorted(table.ids, ids)
+            poses = self.poses[table.row[rows]] @ table.component_T_part[rows]
+            return ids, table.sizes[rows], poses
         shapes = [self.graph.part(p).shape for p in part_ids]
         return (
             np.array(part_ids, dtype=np.int64),
