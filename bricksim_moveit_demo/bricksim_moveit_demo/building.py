@@ -31,10 +31,12 @@ class Insertion:
     Attributes:
         goal: What goes where; the part brings along all that it is connected to by then.
         grasps: Parts to hold and how, best first.
+        release: False: the next step goes on with what is in the hand.
     """
 
     goal: InsertionGoal
     grasps: tuple[tuple[int, Grasp], ...]
+    release: bool = True
 
 
 @dataclass(frozen=True)
@@ -162,14 +164,18 @@ class _Joining:
                 len(self.together[c.stud_part]),
             )
         )
+        goals = []
         for link in links:
             joined = self.together[link.hole_part]
             if link.stud_part in joined:
                 continue
             joined |= self.together[link.stud_part]
             self.together.update(dict.fromkeys(joined, joined))
-            goal = InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw)
-            self.insertions.append(Insertion(goal, self._holds(step)))
+            goals.append(InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw))
+        # What hangs from a brick that is still in the hand cannot topple.
+        self.insertions += [
+            Insertion(goal, self._holds(step), release=goal is goals[-1]) for goal in goals
+        ]
 
     def _holds(self, step: Step) -> tuple[tuple[int, Grasp], ...]:
         graph = self._structure.graph
@@ -306,7 +312,7 @@ class StructureBuilder:
         for arm, handler in self._handlers.items():
             if self._starting is not None:
                 self._starting(goal.part, arm, done, total)
-            report = handler.pick_and_insert(goal, candidates)
+            report = handler.pick_and_insert(goal, candidates, step.release)
             if report.outcome is not Outcome.UNREACHABLE:
                 break
         assert report is not None

@@ -22,6 +22,8 @@ _MAX_CHECKED = 16
 """How many grasps are checked by inverse kinematics before giving up."""
 _LINE_SOLUTIONS = 4
 """How many joint solutions are tried for the beginning of a straight motion."""
+_SQUEEZE = 0.001
+"""How much narrower than the brick the closed fingers are taken [m]."""
 _FITTING = 3
 """How many grasps that fit a seat are looked for."""
 _NEARBY = 0.012
@@ -112,7 +114,9 @@ class GraspChooser:
         raise UnreachableError(f"no grasp of brick {parts} works: {summary}")
 
     def fitting(
-        self, candidates: Iterable[tuple[int, Grasp]], seat: tuple[int, Array]
+        self,
+        candidates: Iterable[tuple[int, Grasp]],
+        seat: tuple[int, Array],
     ) -> list[tuple[int, Grasp]]:
         """The first few candidates that fit a seat, wherever they are picked; see `choose`."""
         scene = self._motion.world.planning_scene()
@@ -188,6 +192,16 @@ class GraspChooser:
             for neighbor in self.near(other, pose):
                 if neighbor not in moving:
                     yield brick_name(other), brick_name(neighbor)
+
+    def presses_others(self, part: int, grasp: Grasp) -> bool:
+        """Whether the closed fingers press on other parts of a brick's component, too."""
+        graph = self._motion.world.graph
+        boxes = [
+            brick_box(graph.part(other).shape, relative_pose(graph, part, other))
+            for other in graph.component_parts(graph.component_of(part))
+            if other != part
+        ]
+        return not hand_is_free(grasp.part_T_tool, grasp.width - _SQUEEZE, boxes, 0.0)
 
     def opening(self, grasp: Grasp) -> float:
         """Width [m] to which the gripper opens before a grasp."""

@@ -55,6 +55,10 @@ class Expectation:
     parts: tuple[int, ...]
     connections: frozenset[ConnectionKey]
 
+    def parts_apart_from(self, key: ConnectionKey) -> bool:
+        """Whether a connection has nothing to do with these parts."""
+        return not set(key[:2]).intersection(self.parts)
+
     def is_met(self, graph: BrickTopologyGraph) -> bool:
         """Whether exactly these connections exist."""
         return connections_of(graph, self.parts) == self.connections

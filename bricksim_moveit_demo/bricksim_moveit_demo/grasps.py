@@ -35,8 +35,8 @@ _ON_A_SIDE = 0.99
 """Cosine of the greatest tilt of a brick that rests on a face."""
 _TURN_TILTS = (math.radians(45.0), math.radians(35.0), math.radians(55.0))
 """Tilts of the hand before a quarter turn [rad]."""
-_LEAST_TURN_CONTACT = 2e-5
-"""Area that each tip must cover to turn a brick [m^2]."""
+_LEAST_COVERED = 2e-5
+"""Area that each tip of a tilted hand must cover [m^2]."""
 _END_REACH = 0.014
 """How far the fingertips reach along a brick that is gripped from its end [m]."""
 _END_BELOW_TOP = 0.001
@@ -171,7 +171,7 @@ def turning_grasps(
         for after in (np.eye(3)[2],) if axis < 2 else (sideways, -sideways):
             for tilt in _TURN_TILTS:
                 pose, contact = _turning_pose(shape, closing, top, after, tilt, parameters)
-                if contact >= _LEAST_TURN_CONTACT:
+                if contact >= _LEAST_COVERED:
                     rest = _resting_pose(shape, closing, after)
                     options.append((-contact, width, pose, rest))
     release = max(parameters.release_clearances)
@@ -211,18 +211,31 @@ def _turning_pose(
         bottom = _lowest(shape, direction)
         wanted = max(bottom + parameters.table_clearance + below, float(middle @ direction))
         place += (wanted - middle @ direction) * direction
+    pose = _tool_at(closing, approach, place)
+    return pose, _covered(shape, closing, pose)
+
+
+def _tool_at(closing: int, approach: Array, place: Array) -> Array:
+    """Tool pose in the part frame from the closing axis, the approach and the position [m]."""
     along = np.eye(3)[closing]
     pose = np.eye(4)
     pose[:3, :3] = np.column_stack([np.cross(along, approach), along, approach])
     pose[:3, 3] = place
+    return pose
+
+
+def _covered(shape: BrickShape, closing: int, part_T_tool: Array) -> float:
+    """Area of a side that a tip covers [m^2]."""
+    low, high = _body(shape)
     across, beyond = np.meshgrid(
         np.linspace(-0.5, 0.5, 25) * TIP_WIDTH,
         np.linspace(TIP_BEYOND_TOOL - TIP_LENGTH, TIP_BEYOND_TOOL, 25),
     )
-    points = place + across[..., None] * pose[:3, 0] + beyond[..., None] * approach
+    points = part_T_tool[:3, 3] + across[..., None] * part_T_tool[:3, 0]
+    points = points + beyond[..., None] * part_T_tool[:3, 2]
     inside = (points >= low - 1e-9) & (points <= high + 1e-9)
     inside[..., closing] = True
-    return pose, float(inside.all(axis=-1).mean() * TIP_WIDTH * TIP_LENGTH)
+    return float(inside.all(axis=-1).mean() * TIP_WIDTH * TIP_LENGTH)
 
 
 def _resting_pose(shape: BrickShape, closing: int, up: Array) -> Array:

@@ -13,7 +13,7 @@ from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.exchanging import take
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
-from bricksim_moveit_demo.inserting import InsertionTask, try_insertion
+from bricksim_moveit_demo.inserting import InsertionTask, broken_inside, try_insertion
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
@@ -196,23 +196,24 @@ class BrickHandler:
     def _insert(self, record: _Record, job: InsertionTask) -> None:
         """Inserts and puts back what broke loose elsewhere."""
         mark = len(self._world.events)
-        self._try(record, lambda: try_insertion(self.hand, job), lambda: recover(self.hand, job))
+        self._try_insertion(record, job)
         for _ in range(_REPAIRS):
-            lost = lost_connections(self._world.graph, self._world.events[mark:])
+            lost = [
+                key
+                for key in lost_connections(self._world.graph, self._world.events[mark:])
+                # What the bricks were wrongly connected to is not missed.
+                if key in job.wanted.connections or job.wanted.parts_apart_from(key)
+            ]
             if not lost:
                 return
             broke = TaskError(f"connections {lost} broke", Outcome.STRUCTURE_BROKE)
             record.failed(broke)
             stud, hole, offset, yaw = lost[0]
             goal = InsertionGoal(hole, stud, offset, yaw)
+            self.hand.attempt += 1
             try:
                 repair = InsertionTask(goal, expectation(self._world.graph, goal))
-                self.hand.attempt += 1
-                self._try(
-                    record,
-                    lambda repair=repair: try_insertion(self.hand, repair),
-                    lambda repair=repair: recover(self.hand, repair),
-                )
+                self._try_insertion(record, repair)
             except TaskError as error:
                 if error.outcome in (Outcome.CANCELED, Outcome.TIMEOUT):
                     raise
@@ -222,6 +223,16 @@ class BrickHandler:
         raise TaskError(
             f"connections still break after {_REPAIRS} repairs", Outcome.STRUCTURE_BROKE
         )
+
+    def _try_insertion(self, record: _Record, job: InsertionTask) -> None:
+        """All tries of one insertion."""
+
+        def attempt() -> None:
+            # What came apart in another try is joined again first.
+            for part in (*broken_inside(self._world.graph, job), job):
+                try_insertion(self.hand, part)
+
+        self._try(record, attempt, lambda: recover(self.hand, job))
 
 
 class _Record:

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array
+from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_moveit_demo.connections import (
     Expectation,
     connections_of,
+    expectation,
     relative_pose,
     seat_in_target,
 )
@@ -20,6 +23,7 @@ from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.placing import put_down, regrasp, turn_upright
 from bricksim_moveit_demo.presscheck import PressCheck, PressVerdict
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
+from bricksim_moveit_demo.world import World
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,20 @@ class InsertionTask:
     wanted: Expectation
     candidates: tuple[tuple[int, Grasp], ...] = ()
     release: bool = True
+
+
+def broken_inside(graph: BrickTopologyGraph, job: InsertionTask) -> Iterator[InsertionTask]:
+    """Insertions, made one after the other, that join again what is to be inserted as one.
+
+    Raises:
+        TaskError: It cannot be joined.
+    """
+    for key in sorted(job.wanted.connections):
+        stud, hole, offset, yaw = key
+        inside = {stud, hole}.issubset(job.wanted.parts)
+        if inside and key not in connections_of(graph, [hole]):
+            goal = InsertionGoal(hole, stud, offset, yaw)
+            yield InsertionTask(goal, expectation(graph, goal))
 
 
 def try_insertion(hand: Hand, job: InsertionTask) -> None:
@@ -67,19 +85,23 @@ def try_insertion(hand: Hand, job: InsertionTask) -> None:
         )
 
 
+def seat_pose(world: World, goal: InsertionGoal) -> Array:
+    """(4, 4) world_T_part [m] of a brick in its seat."""
+    return world.part_pose(goal.target) @ seat_in_target(world.graph, goal)
+
+
 def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
     """(4, 4) world_T_part [m] of a brick in its seat, as perception sees it.
 
     Raises:
         TaskError: The target lies on a side.
     """
-    target = hand.world.part_pose(goal.target)
-    if not is_upright(target):
+    if not is_upright(hand.world.part_pose(goal.target)):
         raise TaskError(
             f"brick {goal.target} does not stand upright: nothing can be pressed onto it",
             Outcome.BRICK_MISSING,
         )
-    return hand.world.observe(target @ seat_in_target(hand.world.graph, goal))
+    return hand.world.observe(seat_pose(hand.world, goal))
 
 
 def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
@@ -119,6 +141,20 @@ def own_candidates(hand: Hand, part_id: int) -> Iterator[tuple[int, Grasp]]:
             yield part, grasp
 
 
+def _gentle_first(
+    hand: Hand, candidates: Iterable[tuple[int, Grasp]]
+) -> Iterator[tuple[int, Grasp]]:
+    """Candidates in their order, but last those whose fingers press on other parts of the group:
+    straightening several parts at once strains the joints between them."""
+    rough = []
+    for part, grasp in candidates:
+        if hand.chooser.presses_others(part, grasp):
+            rough.append((part, grasp))
+        else:
+            yield part, grasp
+    yield from rough
+
+
 def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     """Picks the brick with a grasp that fits its seat, after a regrasp if there is no other way."""
     seat = (job.goal.part, world_T_seat)
@@ -129,7 +165,8 @@ def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
 
     def candidates() -> Iterator[tuple[int, Grasp]]:
         given = (candidate for candidate in job.candidates if candidate[0] in group)
-        return itertools.chain(given, own_candidates(hand, job.goal.part))
+        both = itertools.chain(given, own_candidates(hand, job.goal.part))
+        return _gentle_first(hand, both) if len(group) > 1 else both
 
     try:
         choice = hand.chooser.choose(candidates(), hand.locate, seat, skip=skip)
@@ -150,6 +187,11 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     p, motion, world = hand.parameters, hand.motion, hand.world
     goal = job.goal
     assert hand.grasp is not None and motion.held is not None
+    if goal.part not in motion.carried():
+        raise TaskError(
+            f"brick {goal.part} came off brick {motion.held} when it was picked",
+            Outcome.STRUCTURE_BROKE,
+        )
     up = world_T_seat[:3, 2]
     part_T_held = relative_pose(world.graph, goal.part, motion.held)
     seat_tool = world_T_seat @ part_T_held @ hand.grasp.part_T_tool
@@ -160,13 +202,18 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     pairs = hand.chooser.sliding_pairs(motion.carried(), goal.part, world_T_seat)
     motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(pairs), above, seat_tool)])
     hand.require_grip()
+    if goal.part not in motion.carried():
+        raise TaskError(
+            f"brick {goal.part} came off brick {motion.held} on the way", Outcome.STRUCTURE_BROKE
+        )
     limit = bearable(hand, job, motion.held)
+    edges = _edges(hand, goal.part, world_T_seat)
     hand.enter(Stage.INSERTING)
     motion.tare(p.settle_time)
     pressing = hand.pressing(up)
     gentle = min(p.search_force, limit.force)
     try:
-        pressing.descend(p.approach_height)
+        pressing.descend(p.approach_height, edges=edges)
         hand.enter(Stage.PRESSING)
         connected = (
             pressing.press(gentle)
@@ -192,3 +239,17 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         # What holds the seat and this arm pull at each other no more.
         motion.wait(p.settle_time)
         hand.look_at_grip()
+
+
+def _edges(hand: Hand, part: int, world_T_seat: Array) -> float:
+    """Height above the seat [m] up to which the held bricks may meet others beside it."""
+    graph = hand.world.graph
+    carried = hand.motion.carried()
+    tops = [0.0]
+    for moving in carried:
+        pose = world_T_seat @ relative_pose(graph, part, moving)
+        for other in set(hand.chooser.near(moving, pose)).difference(carried):
+            shape = graph.part(other).shape
+            top = hand.world.part_pose(other) @ [0.0, 0.0, shape.size[2] + STUD_HEIGHT, 1.0]
+            tops.append(float((top[:3] - pose[:3, 3]) @ pose[:3, 2]))
+    return max(tops)

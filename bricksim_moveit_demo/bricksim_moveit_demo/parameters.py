@@ -24,6 +24,7 @@ class TaskParameters:
         lift_height: How high a brick is lifted after a grasp [m].
         approach_speed: Speed of the last straight piece before a grasp [m/s].
         descend_speed: Speed of the descent until contact [m/s].
+        edge_speed: Speed where the brick may meet edges of its neighbours [m/s].
         contact_speed: Speed close above the expected contact [m/s].
         contact_zone: Height above the expected contact where that begins [m].
         contact_force: Force that counts as contact [N].
@@ -61,16 +62,17 @@ class TaskParameters:
     lift_height: float = 0.08
     approach_speed: float = 0.08
     descend_speed: float = 0.02
+    edge_speed: float = 0.01
     contact_speed: float = 0.005
     contact_zone: float = 0.004
     contact_force: float = 1.5
     press_force: float = 25.0
-    least_press_force: float = 5.0
+    least_press_force: float = 3.0
     press_ramp: float = 15.0
     press_speed: float = 0.005
     search_radius: float = 0.003
     search_pitch: float = 0.001
-    search_speed: float = 0.008
+    search_speed: float = 0.006
     search_force: float = 4.0
     search_yaw: float = math.radians(3.0)
     search_turn_speed: float = 0.2

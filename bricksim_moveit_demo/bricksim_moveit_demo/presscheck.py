@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bricksim_core.mechanics.analysis import analyze
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology.frames import overlap, stud_T_connection
 from bricksim_core.topology.graph import Connection
@@ -24,8 +24,15 @@ from bricksim_moveit_demo.grasps import is_upright
 from bricksim_moveit_demo.reports import InsertionGoal
 from bricksim_moveit_demo.world import World
 
-_BISECTIONS = 4
-"""How often the range of forces is halved: a sixteenth of it is left open."""
+_MARGIN = 1.2
+"""Press [-] that both sides must bear over the one that is allowed."""
+_BISECTIONS = 7
+"""How often the range of forces is halved: 0.2 N of 25 N is left open."""
+_STUD_RADIUS = 0.0024
+"""Radius of a stud [m]."""
+_POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
+"""Where the press may act in each overlap, in half sides from its middle: a brick that is not level
+yet stands on one edge of the studs (measured: there it breaks what bears it in the middle)."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ class PressCheck:
     # -- inside -----------------------------------------------------------------------------
 
     def _failure(self, force: float, supported: frozenset[int]) -> str:
-        """What gives way under a press [N]; empty if nothing does."""
+        """What gives way under a press [N] with its margin; empty if nothing does."""
         graph = self._world.graph
         below: set[int] = set()
         for joint in self._joints:
@@ -118,10 +125,11 @@ class PressCheck:
             if end == "stud_part":
                 held = self._world.fixed_parts | self._held | supported
             structure = self._structure(parts, held)
-            loads = self._loads(structure, end, sign * force)
-            analysis = analyze(structure, loads=loads, limit=False)
-            if not analysis.stable:
-                return "; ".join(analysis.reasons)
+            for point in _POINTS:
+                loads = self._loads(structure, end, _MARGIN * sign * force, point)
+                analysis = analyze(structure, loads=loads, limit=False)
+                if not analysis.stable:
+                    return "; ".join(analysis.reasons)
         return ""
 
     def _structure(self, parts: Collection[int], held: Collection[int]) -> Structure:
@@ -138,7 +146,9 @@ class PressCheck:
         scene = Structure(graph, poses, frozenset(held).intersection(graph.part_ids), "the scene")
         return scene.without(p for p in graph.part_ids if p not in set(parts))
 
-    def _loads(self, structure: Structure, end: str, force: float) -> dict[int, Array]:
+    def _loads(
+        self, structure: Structure, end: str, force: float, point: tuple[float, float]
+    ) -> dict[int, Array]:
         """(6,) wrenches about the parts' COM [N, N m]: the press at the engaged studs."""
         graph, poses = structure.graph, structure.part_poses()
         joints = [joint for joint in self._joints if getattr(joint, end) in poses]
@@ -146,7 +156,7 @@ class PressCheck:
         loads: dict[int, Array] = {}
         for joint in joints:
             part_id = getattr(joint, end)
-            centre = poses[part_id] @ self._centre(joint, end)
+            centre = poses[part_id] @ self._place(joint, end, point)
             up = poses[part_id][:3, 2]
             com = transform_points(poses[part_id], graph.part(part_id).shape.com)
             push = up * (force * self._studs(joint) / studs)
@@ -158,13 +168,16 @@ class PressCheck:
         x0, y0, x1, y1 = overlap(joint, *self._shapes(joint))
         return max(x1 - x0, 0) * max(y1 - y0, 0)
 
-    def _centre(self, joint: Connection, end: str) -> Array:
-        """(4,) middle of the engaged studs in the frame of one of the parts [m, 1]."""
-        stud_T_centre = stud_T_connection(joint, *self._shapes(joint))[:, 3]
+    def _place(self, joint: Connection, end: str, point: tuple[float, float]) -> Array:
+        """(4,) where the press acts in the frame of one of the parts [m, 1]."""
+        place = stud_T_connection(joint, *self._shapes(joint))[:, 3]
+        x0, y0, x1, y1 = overlap(joint, *self._shapes(joint))
+        sides = np.array([x1 - x0 - 1, y1 - y0 - 1]) * 0.5 * STUD_PITCH + _STUD_RADIUS
+        place[:2] += sides * point
         if end == "stud_part":
-            return stud_T_centre
+            return place
         goal = InsertionGoal(joint.hole_part, joint.stud_part, joint.offset, joint.yaw)
-        return inverse(seat_in_target(self._world.graph, goal)) @ stud_T_centre
+        return inverse(seat_in_target(self._world.graph, goal)) @ place
 
     def _shapes(self, joint: Connection) -> tuple[BrickShape, BrickShape]:
         graph = self._world.graph

@@ -22,12 +22,20 @@ _OVERTRAVEL = 0.004
 """How far below the expected height [m] contact is awaited."""
 _EARLY = 0.006
 """Contact this far above the studs [m] is with something else."""
+_EDGES = 4
+"""How often the brick may rest on an edge on its way down."""
+_DROP = 0.001
+"""Height that it must lose to count as past an edge [m]."""
 _STUCK = 0.5
 """Time without motion [s] after which a straight motion is given up: a joint is at its limit."""
 _TRACKING = 5.0
 """How fast errors on the search path are corrected [1/s]."""
 _EXCESS = 2.0
-"""Force over the wanted one [-] at which pressing is given up at once."""
+"""Force over the greatest one [-] at which pressing is given up at once."""
+_SIDE_FORCE = 2.0
+"""Force across the axis [N] above which the arm yields sideways."""
+_SIDE_COMPLIANCE = 1e-3
+"""How fast it does [m/s/N]."""
 _TILT_SPEED = 0.3
 """Turning speed of twisting off [rad/s]."""
 _DWELL = 0.15
@@ -72,12 +80,13 @@ class Pressing:
             if event.kind is EventKind.ASSEMBLED
         ]
 
-    def descend(self, distance: float, studs: bool = True) -> None:
-        """Moves down until contact.
+    def descend(self, distance: float, studs: bool = True, edges: float = 0.0) -> None:
+        """Moves down until contact with the seat, past edges of what stands beside it.
 
         Args:
             distance: How far above its seat the brick is [m].
             studs: False if there are no studs to meet first (the table).
+            edges: Height above the seat up to which the brick may meet what stands beside it [m].
 
         Raises:
             TaskError: Contact came too early (COLLISION) or not at all (BRICK_LOST).
@@ -85,24 +94,30 @@ class Pressing:
         p = self._parameters
         limit = distance + _OVERTRAVEL
         start = self._height()
-        while self.force < p.contact_force and not self.formed():
-            travelled = start - self._height()
-            near = travelled > distance - (STUD_HEIGHT if studs else 0.0) - p.contact_zone
-            if travelled > limit:
-                self._motion.controller.hold()
-                raise TaskError(
-                    f"no contact {1e3 * _OVERTRAVEL:.0f} mm below the seat: the brick or its seat"
-                    " is not there",
-                    Outcome.BRICK_LOST,
-                )
-            self._step(-(p.contact_speed if near else p.descend_speed))
-        above = distance - (start - self._height()) - (STUD_HEIGHT if studs else 0.0)
-        if above > _EARLY and not self.formed():
-            self._motion.controller.hold()
-            raise TaskError(
-                f"contact {1e3 * above:.1f} mm above the seat: something is in the way",
-                Outcome.COLLISION,
-            )
+        seat = distance - (STUD_HEIGHT if studs else 0.0)
+        for _ in range(_EDGES):
+            while self.force < p.contact_force and not self.formed():
+                travelled = start - self._height()
+                if travelled > limit:
+                    self._motion.controller.hold()
+                    raise TaskError(
+                        f"no contact {1e3 * _OVERTRAVEL:.0f} mm below the seat: the brick or its"
+                        " seat is not there",
+                        Outcome.BRICK_LOST,
+                    )
+                above = seat - travelled
+                speed = p.edge_speed if above < edges + p.contact_zone else p.descend_speed
+                self._step(-(p.contact_speed if above < p.contact_zone else speed))
+            above = seat - (start - self._height())
+            if above <= _EARLY or self.formed():
+                return
+            if not studs or not self._slip_past():
+                break
+        self._motion.controller.hold()
+        raise TaskError(
+            f"contact {1e3 * above:.1f} mm above the seat: something is in the way",
+            Outcome.COLLISION,
+        )
 
     def press(self, force: float) -> bool:
         """Raises the force to a limit [N] and dwells there; True as soon as something connects."""
@@ -123,20 +138,26 @@ class Pressing:
 
         Ends where it began.
         """
+        for _ in self._searching(force):
+            if self.formed():
+                return True
+        return bool(self.formed())
+
+    def _searching(self, force: float) -> Iterator[None]:
+        """Follows the search path while pressing with a force [N], a control period at a time."""
         start = self._motion.tool
         before, yaw_before = np.zeros(3), 0.0
         for offset, yaw in self._spiral():
-            if self.formed():
-                return True
             here = self._motion.tool
-            missing = start[:3, 3] + offset - here[:3, 3]
-            missing -= self._axis * (missing @ self._axis)
+            missing = self._across(start[:3, 3] + offset - here[:3, 3])
             turn = yaw - _yaw_between(start, here, self._axis)
-            lateral = (offset - before) / self._period() + _TRACKING * missing
+            back = _TRACKING * missing
+            back *= min(1.0, self._parameters.search_speed / max(np.linalg.norm(back), 1e-9))
+            lateral = (offset - before) / self._period() + back
             spin = (yaw - yaw_before) / self._period() + _TRACKING * turn
             self._push(force, lateral, spin)
             before, yaw_before = offset, yaw
-        return bool(self.formed())
+            yield
 
     def pull(self, force: float, distance: float, free: Callable[[], bool] = lambda: True) -> bool:
         """Moves up.
@@ -180,6 +201,18 @@ class Pressing:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _slip_past(self) -> bool:
+        """Moves sideways along the search path, pressing lightly, until the brick drops.
+
+        Returns:
+            False if it stays where it is.
+        """
+        edge = self._height()
+        for _ in self._searching(self._parameters.contact_force):
+            if edge - self._height() > _DROP or self.formed():
+                return True
+        return False
+
     def _height(self) -> float:
         return float(self._motion.tool[:3, 3] @ self._axis)
 
@@ -188,7 +221,8 @@ class Pressing:
 
     def _step(self, speed: float) -> None:
         before = self._height()
-        self._motion.controller.servo(np.concatenate([speed * self._axis, np.zeros(3)]))
+        linear = speed * self._axis + self._yielding()
+        self._motion.controller.servo(np.concatenate([linear, np.zeros(3)]))
         self._advance()
         moved = abs(self._height() - before) > 0.1 * abs(speed) * self._period()
         self._still = 0.0 if moved else self._still + self._period()
@@ -203,18 +237,30 @@ class Pressing:
     def _push(self, force: float, lateral: Array | None = None, spin: float = 0.0) -> None:
         limit = self._parameters.press_speed
         speed = float(np.clip(_COMPLIANCE * (self.force - force), -limit, limit))
-        linear = speed * self._axis
+        linear = speed * self._axis + self._yielding()
         if lateral is not None:
             linear = linear + lateral
         self._motion.controller.servo(np.concatenate([linear, spin * self._axis]))
         self._advance()
-        allowed = _EXCESS * max(force, self._parameters.press_force)
-        if float(np.linalg.norm(self._motion.controller.wrench[:3])) > allowed:
+        allowed = max(_EXCESS * force, self._parameters.press_force)
+        side = float(np.linalg.norm(self._across(self._motion.controller.wrench[:3])))
+        if self.force > allowed or side > self._parameters.collision_force:
             self._motion.controller.give_way(True)
             raise TaskError(
-                f"{self.force:.1f} N along the insertion axis while {force:.1f} N were wanted",
+                f"{self.force:.1f} N along the insertion axis and {side:.1f} N across it while"
+                f" {force:.1f} N were wanted",
                 Outcome.FORCE_LIMIT,
             )
+
+    def _across(self, vector: Array) -> Array:
+        """The part of a vector across the axis."""
+        return vector - self._axis * (vector @ self._axis)
+
+    def _yielding(self) -> Array:
+        """(3,) speed [m/s] with which the arm gives way to a force from the side."""
+        push = self._across(self._motion.controller.wrench[:3])
+        size = float(np.linalg.norm(push))
+        return push * (_SIDE_COMPLIANCE * max(size - _SIDE_FORCE, 0.0) / max(size, 1e-9))
 
     def _advance(self) -> None:
         self._motion.world.advance()

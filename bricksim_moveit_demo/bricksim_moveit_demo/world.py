@@ -258,13 +258,14 @@ class SimulatedWorld:
             objects[brick_name(part_id)] = brick_box(shape, self.part_pose(part_id))
         scene = PlanningScene(positions, objects)
         for name, part_id in self.held.items():
-            if self.is_fixed(part_id):
-                continue
             arm = self._arms[name].arm
             carried = graph.component_parts(graph.component_of(part_id))
             names = [brick_name(p) for p in carried]
-            # What two arms hold together hangs on the first; the second may touch it.
+            # What two arms hold together hangs on the first; the second may touch it. So may a
+            # hand that holds a part of what stands firm.
             scene = scene.allowing((link, brick) for link in arm.hand_links for brick in names)
+            if self.is_fixed(part_id):
+                continue
             tool = self._arms[name].kinematics.tool_pose(scene.arm_positions(arm.joints))
             scene = scene.attaching(name, [n for n in names if n in scene.objects], tool)
         return scene

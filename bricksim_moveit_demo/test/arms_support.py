@@ -97,5 +97,5 @@ def bench(
         if not stages or stages[-1] is not stage:
             stages.append(stage)
 
-    handler = BrickHandler(world, planner, "fr3", parameters, feedback)
+    handler = BrickHandler(world, planner, arms[0].name, parameters, feedback)
     return Bench(simulator, world, planner, handler, stages)

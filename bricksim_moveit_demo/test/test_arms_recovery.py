@@ -10,6 +10,9 @@ from arms_support import bench, yawed
 
 from bricksim_core.parts import BrickShape
 from bricksim_moveit_demo.connections import connections_of
+from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.grasps import hand_boxes, turning_grasps
+from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.world import Noise
 
@@ -20,8 +23,7 @@ NOISE = Noise.of(1.0, 2.0)
 
 def _turned(pose, axis, degrees, height):
     """A pose turned about an axis of its own, its origin at a height."""
-    half = np.radians(degrees) / 2.0
-    sine, cosine = np.sin(degrees * np.pi / 180.0), np.cos(2.0 * half)
+    sine, cosine = np.sin(np.radians(degrees)), np.cos(np.radians(degrees))
     rotation = {
         "x": [[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]],
         "y": [[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]],
@@ -32,15 +34,135 @@ def _turned(pose, axis, degrees, height):
     return turned
 
 
-@pytest.mark.parametrize(
-    ("axis", "degrees", "height"),
-    [("x", 90.0, 0.008), ("x", 180.0, 0.0114), ("y", -90.0, 0.016)],
-    ids=["on its side", "upside down", "on its end"],
-)
-def test_knocked_over_brick_is_turned_and_inserted(axis, degrees, height):
-    lying = _turned(yawed(0.42, 0.22, 0.0, 30.0), axis, degrees, height)
+def test_brick_that_lies_upside_down_is_turned_twice_and_inserted():
+    lying = _turned(yawed(0.42, 0.22, 0.0, 30.0), "x", 180.0, 0.0114)
     b = bench({1: BRICK}, {1: lying}, noise=NOISE)
     report = b.handler.pick_and_insert(GOAL)
     assert report.success, report.message
     assert connections_of(b.world.graph, [1]) == {(0, 1, (4, 5), 0)}
     assert Stage.RECOVERING in b.stages
+
+
+def test_brick_on_its_end_has_grasps_that_turn_it():
+    """Pads on two opposite sides, hand leaning by as much before and after, above the table."""
+    for axis, degrees, height in (("y", -90.0, 0.016), ("x", 90.0, 0.008), ("x", 180.0, 0.0114)):
+        lying = _turned(yawed(0.4, 0.2, 0.0, 70.0), axis, degrees, height)
+        turns = list(turning_grasps(BRICK, lying, TaskParameters()))
+        assert turns
+        for turn in turns:
+            before = lying @ turn.grasp.part_T_tool
+            after = turn.rest @ turn.grasp.part_T_tool
+            # The fingers close along a horizontal axis: the brick turns about it by a quarter.
+            assert abs(before[2, 1]) < 1e-9 and abs(after[2, 1]) < 1e-9
+            tilts = [np.arccos(-pose[2, 2]) for pose in (before, after)]
+            assert sum(tilts) == pytest.approx(np.pi / 2)
+            for pose in (before, after):
+                for tip in hand_boxes(turn.grasp.width)[0::2][:2]:
+                    box = pose @ tip.pose
+                    lowest = box[2, 3] - np.abs(box[2, :3]) @ (0.5 * np.array(tip.size))
+                    assert lowest >= TaskParameters().table_clearance - 1e-6
+    assert not list(turning_grasps(BRICK, yawed(0.4, 0.2), TaskParameters()))
+    leaning = _turned(yawed(0.4, 0.2), "x", 40.0, 0.01)
+    assert not list(turning_grasps(BRICK, leaning, TaskParameters()))
+
+
+def test_brick_is_regrasped_where_no_grasp_fits_pick_and_seat():
+    """Its ends are hidden where it lies, its sides where it goes."""
+    ends = {2: yawed(0.4535, 0.22), 3: yawed(0.3865, 0.22)}
+    poses = {1: yawed(0.42, 0.22), **ends, 4: yawed(0.55, -0.22), 5: yawed(0.55, 0.3)}
+    shapes = {part: BRICK if part < 4 else BrickShape(2, 2) for part in poses}
+    b = bench(shapes, poses)
+    b.simulator.connect(0, 4, (5, 3), 0)
+    b.simulator.connect(0, 5, (5, 7), 0)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.success, report.message
+    assert report.tries == 1
+    assert b.stages.count(Stage.GRASPING) == 2
+
+
+def _once(b, stage, act, above=0.0):
+    """Does something in the first step of a stage in which the hand is above a height."""
+    done = []
+
+    def watch(_):
+        now = b.stages and b.stages[-1] is stage and b.handler.motion.tool[2, 3] > above
+        if now and not done:
+            done.append(True)
+            act()
+
+    b.world.listeners.append(watch)
+
+
+def test_brick_on_a_wrong_seat_is_taken_off_and_picked_again():
+    """Somebody moves it two studs on while the hand moves away."""
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)})
+
+    def move():
+        b.simulator.disconnect([c.id for c in b.world.graph.connections_of(1)])
+        b.simulator.connect(0, 1, (6, 5), 0)
+
+    _once(b, Stage.RETREATING, move, above=0.035)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.success, report.message
+    assert report.failures[0] is Outcome.WRONG_CONNECTION
+    assert connections_of(b.world.graph, [1]) == {(0, 1, (4, 5), 0)}
+
+
+def test_what_breaks_loose_elsewhere_is_put_back():
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
+    b.simulator.connect(0, 2, (4, 9), 0)
+
+    def knock():
+        b.simulator.disconnect([c.id for c in b.world.graph.connections_of(2)])
+        b.simulator.teleport(2, yawed(0.45, -0.25))
+
+    _once(b, Stage.INSERTING, knock)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.success, report.message
+    assert report.failures == (Outcome.STRUCTURE_BROKE,)
+    assert "(0, 2, (4, 9), 0)" in report.failure_messages[0]
+    assert connections_of(b.world.graph, [1, 2]) == {(0, 1, (4, 5), 0), (0, 2, (4, 9), 0)}
+
+
+def test_break_that_cannot_be_mended_ends_in_a_clean_stop():
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
+    b.simulator.connect(0, 2, (4, 9), 0)
+    _once(b, Stage.INSERTING, lambda: b.simulator.remove([2]))
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome is Outcome.STRUCTURE_BROKE
+    assert "putting it back failed: part id 2 does not exist" in report.message
+    assert not b.world.held
+
+
+def test_brick_that_vanishes_is_missing():
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)})
+    _once(b, Stage.APPROACHING, lambda: b.simulator.remove([1]))
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome is Outcome.BRICK_MISSING
+    assert "1" in report.message
+
+
+def test_gripper_that_does_not_close_is_told():
+    """Something keeps the fingers apart."""
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)}, parameters=TaskParameters(tries=1))
+    fingers = dict.fromkeys(b.handler.motion.arm.fingers, 0.02)
+    b.simulator.before_substep.append(lambda: b.simulator.engine.set_joint_targets("fr3", fingers))
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome in (Outcome.GRASP_FAILED, Outcome.CONTROLLER_FAILED)
+    assert "gripper" in report.message
+    assert not b.world.held
+
+
+@pytest.mark.parametrize("stage", [Stage.GRASPING, Stage.TRANSFERRING, Stage.RETREATING])
+def test_canceled_task_leaves_a_state_from_which_the_next_one_goes_on(stage):
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)})
+    _once(b, stage, b.world.cancel)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome is Outcome.CANCELED
+    for _ in range(20):
+        b.world.advance()
+    speeds = b.simulator.engine.joint_state("fr3").velocities
+    assert np.abs(speeds).max() < 0.02
+    again = b.handler.pick_and_insert(GOAL)
+    assert again.success, again.message
+    assert connections_of(b.world.graph, [1]) == {(0, 1, (4, 5), 0)}

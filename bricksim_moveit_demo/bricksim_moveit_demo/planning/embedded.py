@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
@@ -397,6 +398,19 @@ class EmbeddedPlanner:
             if free:
                 object_name = name.split(_SEPARATOR)[0]
                 return f"robot or load touches {object_name}"
+        for first, second in itertools.combinations(self._arms.values(), 2):
+            pairs = {
+                _pair(a, b)
+                for a in self._links
+                for b in self._links
+                if a.startswith(first.prefix) and b.startswith(second.prefix)
+            }
+            pairs = sorted(pairs - self._ignored)
+            self._scene.setCollisions(pairs, False)
+            free = not self._scene.hasCollisions(q)
+            self._scene.setCollisions(pairs, True)
+            if free:
+                return f"arms {first.name} and {second.name} touch each other"
         return "the robot touches itself or several objects"
 
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before a press: does what stands there bear it, and how hard may it be?"""
+
+import numpy as np
+import pytest
+from arms_support import bench, yawed
+
+from bricksim_core.assembly.types import AssemblyThresholds
+from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.parts import BrickShape
+from bricksim_core.simulator import SimulatorConfig
+from bricksim_moveit_demo.connections import connections_of, expectation
+from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.presscheck import PressCheck
+from bricksim_moveit_demo.reports import InsertionGoal
+
+BRICK = BrickShape(4, 2)
+ON_TOP = InsertionGoal(5, 4, (-2, 0), 0)
+
+
+def _stair(steps, **more):
+    """Bricks on the plate, each two studs nearer to the arm; one more lies on the table."""
+    ids = range(1, steps + 1)
+    poses = {part: yawed(0.3 + 0.05 * part, 0.3) for part in ids}
+    poses[steps + 1] = yawed(0.42, -0.22)
+    b = bench(dict.fromkeys(poses, BRICK), poses, **more)
+    b.simulator.connect(0, 1, (7, 5), 0)
+    for part in ids[:-1]:
+        b.simulator.connect(part, part + 1, (-2, 0), 0)
+    return b
+
+
+def _check(b, goal):
+    wanted = expectation(b.world.graph, goal)
+    return PressCheck(b.world, wanted.parts, goal.part, wanted.connections)
+
+
+@pytest.mark.parametrize("force", [0.5, 2.0, 5.0, 12.0])
+def test_verdict_is_that_of_analyze_with_the_same_load(force):
+    """The press at the outer rim of the engaged studs, the worst place, computed by hand."""
+    b = _stair(4)
+    structure = b.simulator.structure().without([5])
+    com = BRICK.com
+    arm = np.array([-0.012 - 0.0024, 0.0, 0.0096]) - com
+    push = np.array([0.0, 0.0, -force])
+    load = {4: 1.2 * np.concatenate([push, np.cross(arm, push)])}  # with its margin
+    bears = analyze(structure, loads=load, limit=False).stable
+    verdict = _check(b, ON_TOP).verdict(force, force)
+    assert (verdict.force == force) == bears
+    assert bool(verdict.reason) != bears
+
+
+def test_greatest_force_lies_where_analyze_changes_its_mind():
+    check = _check(_stair(4), ON_TOP)
+    found = check.verdict(0.01, 25.0)
+    assert 0.01 < found.force < 25.0
+    assert "times its capacity" in found.reason
+    assert check.verdict(found.force, found.force).force == found.force
+    beyond = found.force + 0.2
+    assert check.verdict(beyond, beyond).force == 0.0
+
+
+def test_held_part_bears_the_press():
+    b = _stair(4)
+    check = _check(b, ON_TOP)
+    assert check.lower_parts == [4]
+    assert check.verdict(5.0, 25.0).force == 0.0
+    assert check.verdict(5.0, 25.0, supported=[4]).force == 25.0
+
+
+def test_press_that_would_break_what_is_there_is_refused_before_anything_moves():
+    b = _stair(4)
+    report = b.handler.pick_and_insert(ON_TOP)
+    assert report.outcome is Outcome.STRUCTURE_UNSTABLE
+    assert "pressing brick 5 on with 3.0 N would break what is there" in report.message
+    assert report.duration == 0.0
+
+
+def test_press_stays_below_what_the_structure_bears():
+    """Bricks that need more than that are not pressed in; nothing breaks."""
+    config = SimulatorConfig(assembly=AssemblyThresholds(force=15.0))
+    b = _stair(
+        2,
+        config=config,
+        parameters=TaskParameters(tries=1, search_radius=0.0005, least_press_force=1.0),
+    )
+    goal = InsertionGoal(3, 2, (-2, 0), 0)
+    before = connections_of(b.world.graph, [0, 1, 2])
+    bound = _check(b, goal).verdict(1.0, 25.0).force
+    assert 1.0 < bound < 15.0
+    report = b.handler.pick_and_insert(goal)
+    assert report.outcome is Outcome.FORCE_LIMIT
+    assert "more would break what is there" in report.message
+    assert report.press_force < bound + 1.5
+    assert connections_of(b.world.graph, [0, 1, 2]) == before
