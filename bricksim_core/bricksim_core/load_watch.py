@@ -58,7 +58,8 @@ class _Watched:
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
         utilization: (C,) last answer, NaN where unknown.
-        still: True if it was still (`StepReport.still`) in all steps of the last frame.
+        still: True if in all steps of the last frame it was still (`StepReport.still`) and nothing
+            pushed it.
     """
 
     layout: ComponentLayout
@@ -78,8 +79,8 @@ class LoadWatch:
     its impulse and where it acted can be trusted, not how the engine spread it over its steps.
 
     A component whose loads are bit by bit those that were examined last, without an overload, is
-    not examined again: the answer would be the same. Loads of one that the engine calls still for
-    two frames are not even worked out.
+    not examined again: the answer would be the same. Loads of one that the engine calls still and
+    nothing pushes for two frames are not even worked out.
 
     Args:
         detector: Examines components.
@@ -132,14 +133,14 @@ class LoadWatch:
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
             )
-            changed[component] = layout, anchored, self._was_in(int(layout.part_ids[0]))
+            changed[component] = layout, anchored, self._component_of(int(layout.part_ids[0]))
         held = [component for component, watched in self._watched.items() if watched.fixed]
         self._ids = np.array(list(layouts), dtype=np.int64)
         self._bodies = bodies_of(layouts, self._watched.keys(), held)
         self.detector.follow(changed, old.keys() - self._watched.keys())
 
-    def _was_in(self, part_id: int) -> int | None:
-        """The component that a part was in before the last edits."""
+    def _component_of(self, part_id: int) -> int | None:
+        """The component that a part was in at the last `sync`."""
         known, at = self._bodies, int(self._bodies.find(np.array(part_id)))
         if at == len(known.part_ids) or known.part_ids[at] != part_id:
             return None
@@ -170,7 +171,7 @@ class LoadWatch:
             return findings, ()
         if not steps:
             return findings, ()
-        stirred = self._stirred([report for report, _ in steps])
+        stirred = self._stirred(steps)
         if not stirred.any():
             return findings, ()
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
@@ -212,17 +213,21 @@ class LoadWatch:
         self.detector.restore(detector)
         self._watched = {component: replace(w) for component, w in watched.items()}
 
-    def _stirred(self, reports: Sequence[StepReport]) -> NDArray[np.bool_]:
+    def _stirred(
+        self, steps: Sequence[tuple[StepReport, Mapping[int, Array]]]
+    ) -> NDArray[np.bool_]:
         """(W,) which watched components may have other loads than those examined last."""
         stirred = np.ones(len(self._watched), dtype=np.bool_)
-        told = [report.still for report in reports if report.still is not None]
-        if len(told) < len(reports):
+        told = [report.still for report, _ in steps if report.still is not None]
+        if len(told) < len(steps):
             return stirred
+        pushed = {self._component_of(part) for _, applied in steps for part in applied}
         still = np.all([rows[self._bodies.loaded] for rows in told], axis=0).tolist()
-        for i, watched in enumerate(self._watched.values()):
-            if still[i] and watched.still and watched.impact is None:
+        for i, (component, watched) in enumerate(self._watched.items()):
+            calm = still[i] and component not in pushed
+            if calm and watched.still and watched.impact is None:
                 stirred[i] = not self._settled(watched)
-            watched.still = still[i]
+            watched.still = calm
         return stirred
 
     def _pulses(

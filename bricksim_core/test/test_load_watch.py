@@ -23,8 +23,8 @@ class ForgetfulEngine(MujocoEngine):
 
 
 def run(engine: MujocoEngine) -> list[StepResult]:
-    """Pairs that rest and are pushed, one on a held plate, a tower that falls on one of them;
-    connections come and go."""
+    """Pairs that rest and are pushed, bricks on a held one that are pulled, a tower that falls on
+    one of them; connections come and go."""
     simulator = Simulator(engine)
     pairs = "".join(f"2x4 ({5 * i},0,0)\n2x4 ({5 * i},1,1)\n" for i in range(6))
     ids = simulator.spawn(parse_structure(pairs, baseplate=None))
@@ -46,6 +46,8 @@ def run(engine: MujocoEngine) -> list[StepResult]:
             simulator.hold_fixed(ids[4], True)
         if frame == 130:
             simulator.hold_fixed(held[1], False)
+        if 70 <= frame < 75:
+            simulator.apply_wrench(held[2], [0, 0, 0.1 * (frame - 69), 0, 0, 0])
         if frame == 60:
             simulator.apply_wrench(lying[1], [0, 0, 0.05, 0, 0, 0])
         results.append(simulator.step())
