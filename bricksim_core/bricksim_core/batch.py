@@ -11,15 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bricksim_core.errors import BrickSimError, NoGraphicsError
+from bricksim_core.threads import SINGLE_THREAD
 
 POOL_FROM = 8
 """From this many files on, worker processes are worth their start."""
-SINGLE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "LP_NUM_THREADS": "1",
-}
+_WORKER = {**SINGLE_THREAD, "LP_NUM_THREADS": "1"}
 """Environment of workers: one thread each for linear algebra and Mesa's drawing."""
 _CHUNK = 4
 
@@ -209,7 +205,7 @@ def analyze_files(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    os.environ.update(SINGLE_THREAD)
+    os.environ.update(_WORKER)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "bricksim_core.mechanics.analysis"])
     with ProcessPoolExecutor(workers, context, _ignore_interrupts) as pool:

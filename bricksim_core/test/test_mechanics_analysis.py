@@ -194,14 +194,27 @@ def test_an_analysis_can_be_sent_to_another_process():
     assert again.utilization == analysis.utilization and again.stable
 
 
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e9])
+def test_huge_and_tiny_loads_are_judged_alike(size):
+    strength = 4 * (1 + np.sqrt(2)) * 0.7  # [N] of the 2 x 2: four studs at edges
+    pulled, pressed = (
+        analyze(on_plate(), gravity=0.0, loads={1: [0, 0, force, 0, 0, 0]})
+        for force in (size, -size)
+    )
+    assert pulled.safety_factor == pytest.approx(strength / size, rel=1e-6)
+    assert pulled.max_utilization == pytest.approx(size / strength, rel=1e-6)
+    assert pressed.stable and pressed.max_utilization < 1e-6 and np.isinf(pressed.safety_factor)
+
+
 def test_bad_input_is_refused():
     structure = on_plate()
     with pytest.raises(LoadError, match="gravity is 'down', expected"):
         analyze(structure, gravity="down", model=EXACT)
-    for gravity in (np.nan, [0, 0], [0, 0, np.inf]):
+    for gravity in (np.nan, [0, 0], [0, 0, np.inf], 1e30):
         with pytest.raises(LoadError, match="gravity is"):
             analyze(structure, gravity=gravity, model=EXACT)
-    for wrench in ([0, 0, 1], [0, 0, 1, 0, 0, np.nan], "up"):
+    # 1e308 N were carried (by no number), 1e20 N pressed a brick off its plate.
+    for wrench in ([0, 0, 1], [0, 0, 1, 0, 0, np.nan], "up", pull(1e308)[1], pull(-1e20)[1]):
         with pytest.raises(LoadError, match="load on part 1 is"):
             analyze(structure, loads={1: wrench}, model=EXACT)
     with pytest.raises(UnknownIdError, match="7"):

@@ -27,6 +27,7 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from bricksim_core.threads import single_thread
 from bricksim_ros.engine_options import ENGINE_OPTIONS, ENGINES
 
 ARMS_PACKAGE = "bricksim_moveit_demo"
@@ -189,6 +190,7 @@ def simulation(
         name="simulator",
         namespace=namespace,
         output="screen",
+        additional_env=single_thread(),
         parameters=[
             {
                 **engine_parameters(context),

@@ -6,6 +6,8 @@ from __future__ import annotations
 import signal
 from importlib import import_module
 
+from bricksim_core.threads import use_single_thread
+
 
 def simulator() -> int:
     """``ros2 run bricksim_ros simulator``."""
@@ -30,4 +32,5 @@ def press_demo() -> int:
 def _run(module: str) -> int:
     # Loading rclpy, MuJoCo and SciPy takes a second in which Python would raise KeyboardInterrupt.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    use_single_thread()
     return import_module(f"bricksim_ros.{module}").main()

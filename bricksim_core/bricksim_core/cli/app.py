@@ -16,7 +16,6 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from bricksim_core.batch import SINGLE_THREAD
 from bricksim_core.cli import (
     analyze,
     bench,
@@ -32,6 +31,7 @@ from bricksim_core.cli import (
     version,
 )
 from bricksim_core.errors import BrickSimError
+from bricksim_core.threads import use_single_thread
 
 COMMANDS = (
     analyze,
@@ -83,10 +83,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = bool(words) and words[0] == "--debug"
-    for name, value in SINGLE_THREAD.items():
-        # Our matrices are small: threads only get into each other's way.
-        if name != "LP_NUM_THREADS":
-            os.environ.setdefault(name, value)
+    use_single_thread()
     code = _guarded(words, debug)
     try:
         sys.stdout.flush()

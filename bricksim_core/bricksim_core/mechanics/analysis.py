@@ -31,6 +31,10 @@ from bricksim_core.topology.structure import Structure
 LIMIT_UP_TO = 1500
 """Parts of a component up to which the safety factor is found where it was left open."""
 
+GREATEST_LOAD = 1e9
+"""Greatest component of a load [N, N m] or of gravity [m/s^2]. Far beyond it rounding would
+decide the verdict."""
+
 _UPRIGHT = 1e-6
 """Greatest sine of the tilt of a component that can stand on the ground by its faces."""
 
@@ -207,7 +211,7 @@ def analyze(
 
     Raises:
         StructureError: The structure holds no part.
-        LoadError: Gravity or a load is not finite or has the wrong shape.
+        LoadError: Gravity or a load has the wrong shape, is not finite or beyond `GREATEST_LOAD`.
         UnknownIdError: A load acts on a part that does not exist.
         UnknownModelError: The model does not exist.
     """
@@ -268,7 +272,10 @@ def _gravity_vector(gravity: float | ArrayLike) -> Array:
     if vector is not None and vector.ndim == 0:
         vector = np.array([0.0, 0.0, -float(vector)])
     if vector is None or vector.shape != (3,):
-        raise LoadError(f"gravity is {gravity!r}, expected a finite number or three [m/s^2]")
+        raise LoadError(
+            f"gravity is {gravity!r}, expected a finite number or three, at most {GREATEST_LOAD:g}"
+            " [m/s^2]"
+        )
     return vector
 
 
@@ -276,19 +283,19 @@ def _wrench(part_id: int, wrench: ArrayLike) -> Array:
     vector = _numbers(wrench)
     if vector is None or vector.shape != (6,):
         raise LoadError(
-            f"load on part {part_id} is {wrench!r}, expected six finite numbers: force [N] and"
-            " torque [N m]"
+            f"load on part {part_id} is {wrench!r}, expected six finite numbers of at most"
+            f" {GREATEST_LOAD:g}: force [N] and torque [N m]"
         )
     return vector
 
 
 def _numbers(value: ArrayLike) -> Array | None:
-    """An array of finite numbers, None if it is something else."""
+    """An array of numbers up to `GREATEST_LOAD`, None if it is something else."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         return None
-    return array if np.all(np.isfinite(array)) else None
+    return array if np.all(np.abs(array) <= GREATEST_LOAD) else None
 
 
 def _static_loads(
@@ -362,7 +369,7 @@ def _judge(
     elif not supported:
         reason = f"{name}: not supported: no part is held, and none stands upright on the ground"
     elif not balanced:
-        reason = f"{name}: {solution.imbalance:.1%} of the loads cannot be carried to the ground"
+        reason = f"{name}: its loads cannot be carried to the ground: it tips, slides or lifts off"
     elif highest > verdict.utilization:
         worst = layout.connection_ids[_highest(utilization)].min()
         reason = f"{name}: connection {worst} carries {highest:.4g} times its capacity"
