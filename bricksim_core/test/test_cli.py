@@ -157,6 +157,16 @@ def test_analyze_takes_loads_models_and_standard_input(cli, monkeypatch):
     assert result.returncode == 0 and json.loads(result.stdout)["bricks"] == 28
 
 
+def test_loads_on_one_part_add_up(cli):
+    def used(*loads):
+        words = [word for load in loads for word in ("--load", load)]
+        return json.loads(cli("analyze", GUITAR, "--json", *words)[1])["max_utilization"]
+
+    together = used("28=0,0,2,0.001,0,0")
+    assert used("28=0,0,1.5", "28=0,0,0.5,0.001,0,0") == pytest.approx(together, rel=1e-9)
+    assert together > 1.05 * used("28=0,0,1.5")
+
+
 def test_analyze_reads_names_from_a_list(cli, tmp_path):
     names = tmp_path / "names.txt"
     names.write_text(f"{STANDS}\n\n  {GUITAR}\n")
@@ -188,6 +198,7 @@ def test_analyze_on_all_cores_keeps_order_and_silence():
     [
         ([], "no files"),
         ([GUITAR, "--load", "28"], "--load is '28', expected PART="),
+        ([GUITAR, "--load", "--28=0,0,1"], "expected PART="),
         ([GUITAR, "--load", "28=1,2"], "expected 3 or 6 finite numbers"),
         ([GUITAR, "--load", "28=1,2,nan"], "expected 3 or 6 finite numbers"),
         ([GUITAR, "--load", "99=0,0,1"], "99"),

@@ -217,6 +217,11 @@ def test_bad_input_is_refused():
     for wrench in ([0, 0, 1], [0, 0, 1, 0, 0, np.nan], "up", pull(1e308)[1], pull(-1e20)[1]):
         with pytest.raises(LoadError, match="load on part 1 is"):
             analyze(structure, loads={1: wrench}, model=EXACT)
+    for part_id in (1.5, "1"):
+        with pytest.raises(LoadError, match=r"a load is on part .*1.*, expected a part id"):
+            analyze(structure, loads={part_id: [0] * 6}, model=EXACT)  # pyright: ignore
+    with pytest.raises(LoadError, match="support is 'floor', expected one of auto, fixed, ground"):
+        analyze(structure, support="floor", model=EXACT)  # pyright: ignore
     with pytest.raises(UnknownIdError, match="7"):
         analyze(structure, loads={7: [0] * 6}, model=EXACT)
     with pytest.raises(UnknownModelError):

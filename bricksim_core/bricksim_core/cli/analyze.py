@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -55,7 +56,8 @@ def command(
         typer.Option(
             "--load",
             metavar="PART=FX,FY,FZ[,TX,TY,TZ]",
-            help="A load on a part at its centre of mass, world axes, N and N m; may be repeated.",
+            help="A load on a part at its centre of mass, world axes, N and N m; may be repeated,"
+            " those on one part add up.",
         ),
     ] = None,
     safety_factor: Annotated[
@@ -98,7 +100,7 @@ def command(
         raise typer.BadParameter("no files, expected at least one (or --files-from)")
     options = AnalysisOptions(
         model=model,
-        loads=dict(_load(text) for text in load or []),
+        loads=_loads(load or []),
         baseplate=parse_baseplate(baseplate),
         strict=strict,
         gravity=gravity,
@@ -170,9 +172,19 @@ def _listed(files_from: str | None) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+def _loads(texts: Sequence[str]) -> dict[int, tuple[float, ...]]:
+    """Wrenches by part id; those on one part add up."""
+    loads: dict[int, tuple[float, ...]] = {}
+    for text in texts:
+        part, wrench = _load(text)
+        before = loads.get(part, (0.0,) * 6)
+        loads[part] = tuple(a + b for a, b in zip(before, wrench, strict=True))
+    return loads
+
+
 def _load(text: str) -> tuple[int, tuple[float, ...]]:
-    part, equals, numbers = text.partition("=")
-    if not equals or not part.strip().lstrip("-").isdigit():
+    part, _, numbers = text.partition("=")
+    if not re.fullmatch(r"\s*-?[0-9]+\s*", part) or "=" not in text:
         raise typer.BadParameter(
             f"--load is {text!r}, expected PART=FX,FY,FZ or PART=FX,FY,FZ,TX,TY,TZ"
         )

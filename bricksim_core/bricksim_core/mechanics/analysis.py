@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +46,7 @@ Support = Literal["auto", "fixed", "ground"]
 
 
 class LoadError(BrickSimError):
-    """Gravity or a load given by hand is not acceptable."""
+    """Gravity, a support or a load given by hand is not acceptable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +212,8 @@ def analyze(
 
     Raises:
         StructureError: The structure holds no part.
-        LoadError: Gravity or a load has the wrong shape, is not finite or beyond `GREATEST_LOAD`.
+        LoadError: Gravity or a load has the wrong shape, is not finite or beyond `GREATEST_LOAD`; a
+            part id is no whole number; there is no such support.
         UnknownIdError: A load acts on a part that does not exist.
         UnknownModelError: The model does not exist.
     """
@@ -220,7 +222,9 @@ def analyze(
     if not len(graph):
         raise StructureError(f"{structure.label}: holds no part")
     vector = _gravity_vector(gravity)
-    wrenches = {int(part_id): _wrench(part_id, w) for part_id, w in (loads or {}).items()}
+    if support not in get_args(Support):
+        raise LoadError(f"support is {support!r}, expected one of {', '.join(get_args(Support))}")
+    wrenches = {_part_id(part_id): _wrench(part_id, w) for part_id, w in (loads or {}).items()}
     for part_id in wrenches:
         structure.check_part(part_id)
 
@@ -277,6 +281,13 @@ def _gravity_vector(gravity: float | ArrayLike) -> Array:
             " [m/s^2]"
         )
     return vector
+
+
+def _part_id(value: SupportsIndex) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise LoadError(f"a load is on part {value!r}, expected a part id") from None
 
 
 def _wrench(part_id: int, wrench: ArrayLike) -> Array:
