@@ -20,10 +20,16 @@ from bricksim_core.formats import (
 from bricksim_core.mechanics.analysis import Analysis, analyze
 from bricksim_core.topology import Structure
 from bricksim_msgs import srv
-from bricksim_ros import conversions, parameters
+from bricksim_ros.frames import Frames
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.world import World
+
+AT_REST = 0.02
+"""Speed [m/s] of what counts as standing: a step of gravity is 0.16 m/s, resting contacts 1e-4."""
+
+MAX_REASONS = 10
+"""As many components of an analysis tell why they fail; of the others only the number is told."""
 
 MAX_TEXT = 64 * 1024 * 1024
 """Longest structure text [bytes] that a service takes."""
@@ -40,7 +46,7 @@ class BricksimServices:
     def __init__(self, node: LifecycleNode, world: World) -> None:
         self._node = node
         self._world = world
-        self._frame: str = parameters.value(node, "world_frame")
+        self._frames = Frames(node, world)
         handlers: dict[str, tuple[type, Callable[[Any, Any], None]]] = {
             "spawn_structure": (srv.SpawnStructure, self._spawn),
             "export_topology": (srv.ExportTopology, self._export),
@@ -87,10 +93,7 @@ class BricksimServices:
     def _spawn(self, request: srv.SpawnStructure.Request, response: Any) -> None:
         if bool(request.text) == bool(request.uri):
             raise BrickSimError("exactly one of text and uri is expected")
-        frame = request.pose.header.frame_id
-        if frame not in ("", self._frame):
-            raise BrickSimError(f"frame is {frame!r}, expected {self._frame!r} or none")
-        pose = conversions.checked_pose(request.pose.pose, zero_is_identity=True)
+        pose = self._frames.state(request.pose.header.frame_id, request.pose.pose).world_T_entity
         structure = _structure(request.text, request.uri, request.format, request.name)
         entity = self._world.spawn("", structure, pose, hold=request.fixed or None)
         self._node.publish_now()  # type: ignore[attr-defined]
@@ -133,10 +136,21 @@ class BricksimServices:
         for part_id, wrench in zip(ids, loads.reshape(-1, 6), strict=True):
             structure.graph.part(part_id)
             wrenches[part_id] = wrenches.get(part_id, np.zeros(6)) + wrench
-        fill_analysis(
-            response,
-            analyze(structure, gravity=gravity, loads=wrenches, model=simulator.config.model),
-        )
+        analysis = analyze(structure, gravity=gravity, loads=wrenches, model=simulator.config.model)
+        fill_analysis(response, analysis, () if request.text else self._moving(structure))
+
+    def _moving(self, structure: Structure) -> list[str]:
+        """What of the scene is not at rest, as the analysis takes it to be; one line each."""
+        lines = []
+        for component in structure.graph.component_ids:
+            parts = structure.graph.component_parts(component)
+            speed = float(np.linalg.norm(self._world.simulator.part_twist(parts[0])[:3]))
+            if speed > AT_REST:
+                lines.append(
+                    f"part {parts[0]} and the {len(parts) - 1} connected to it: moving at"
+                    f" {speed:.3g} m/s, analysed as if standing"
+                )
+        return lines
 
     def _scene(self, component_ids: Iterable[int]) -> Structure:
         """The scene, or some of its components, as a structure."""
@@ -176,14 +190,20 @@ class BricksimServices:
         self._node.publish_now()  # type: ignore[attr-defined]
 
 
-def fill_analysis(response: srv.AnalyzeStability.Response, analysis: Analysis) -> None:
-    """Writes an analysis into a response."""
+def fill_analysis(
+    response: srv.AnalyzeStability.Response, analysis: Analysis, notes: Iterable[str] = ()
+) -> None:
+    """Writes an analysis into a response; ``notes`` join the reasons in its text."""
     codes = srv.AnalyzeStability.Response
     response.verdict = codes.STABLE if analysis.stable else codes.UNSTABLE
     if analysis.marginal:
         response.verdict = codes.MARGINAL
     ids = sorted(analysis.utilization)
     worst = analysis.worst_connection
+    reasons = [*analysis.reasons, *notes]
+    if len(reasons) > MAX_REASONS:
+        reasons[MAX_REASONS:] = [f"and {len(reasons) - MAX_REASONS} more"]
+    response.message = "; ".join(reasons)
     response.max_utilization = float(analysis.max_utilization)
     response.worst_connection = -1 if worst is None else worst
     response.safety_factor = float(analysis.safety_factor)

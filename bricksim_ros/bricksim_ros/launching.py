@@ -235,7 +235,7 @@ def simulation(
         )
         actions += [recorder, ends_with(recorder, only_failed=True)]
     if flag(context, "rviz"):
-        actions.append(_rviz(follow))
+        actions.append(_rviz(namespace, follow))
     return actions
 
 
@@ -258,7 +258,7 @@ def ends_with(node: Node, *, only_failed: bool = False) -> Action:
     return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))
 
 
-def _rviz(follow: Mapping[str, bool]) -> Action:
+def _rviz(namespace: str, follow: Mapping[str, bool]) -> Action:
     if shutil.which("rviz2") is None:
         return LogInfo(msg="rviz:=true, but rviz2 is not installed: going on without it")
     config = Path(get_package_share_directory("bricksim_ros")) / "config" / "bricksim.rviz"
@@ -266,6 +266,7 @@ def _rviz(follow: Mapping[str, bool]) -> Action:
         package="rviz2",
         executable="rviz2",
         name="rviz",
+        namespace=namespace,  # the topics in its configuration are relative
         arguments=["-d", str(config)],
         parameters=[dict(follow)],
     )

@@ -61,11 +61,9 @@ from bricksim_core.errors import BrickSimError, CollisionError, EngineError, For
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.spatial import Array
 from bricksim_ros import conversions, parameters
+from bricksim_ros.frames import Frames
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import SceneError, resolve_uri
-from bricksim_ros.world import (
-    EntityState as WorldEntityState,
-)
 from bricksim_ros.world import (
     NameInvalidError,
     NameTakenError,
@@ -140,6 +138,7 @@ class SimulationInterfacesServer:
         self._node = node
         self._world = world
         self._frame: str = parameters.value(node, "world_frame")
+        self._frames = Frames(node, world)
         self._stepping: _Stepping | None = None
         handlers: dict[str, tuple[type, Callable[[Any, Any], Any]]] = {
             "get_simulator_features": (GetSimulatorFeatures, self._features),
@@ -317,7 +316,9 @@ class SimulationInterfacesServer:
                 result=codes.NO_RESOURCE, error_message="uri and resource_string are empty"
             ), ""
         try:
-            pose = self._pose_in_world(initial_pose.header.frame_id, initial_pose.pose)
+            pose = self._frames.state(
+                initial_pose.header.frame_id, initial_pose.pose
+            ).world_T_entity
         except ValueError as error:
             return Result(result=codes.INVALID_POSE, error_message=str(error)), ""
         try:
@@ -370,14 +371,14 @@ class SimulationInterfacesServer:
 
     def _set_entity_state(self, request: SetEntityState.Request, response: Any) -> None:
         try:
-            pose = self._pose_in_world(request.state.header.frame_id, request.state.pose)
             twist = _twist_array(request.state.twist)
+            state = self._frames.state(request.state.header.frame_id, request.state.pose, twist)
         except ValueError as error:
             response.result = Result(
                 result=SetEntityState.Response.INVALID_POSE, error_message=str(error)
             )
             return
-        self._world.set_entity_state(request.entity, WorldEntityState(pose, twist))
+        self._world.set_entity_state(request.entity, state)
         self._changed()
         response.result = _ok()
 
@@ -430,11 +431,6 @@ class SimulationInterfacesServer:
         response.result = _ok()
 
     # -- entities as messages ---------------------------------------------------------------------
-
-    def _pose_in_world(self, frame_id: str, pose: Any) -> Array:
-        if frame_id not in ("", self._frame):
-            raise ValueError(f"frame is {frame_id!r}, expected {self._frame!r} or none")
-        return conversions.checked_pose(pose, zero_is_identity=True)
 
     def _state_message(self, name: str) -> EntityState:
         state = self._world.entity_state(name)

@@ -290,6 +290,25 @@ class World:
         linear = point_velocity(twist, position_of(frame) - com)
         return EntityState(frame, np.concatenate([linear, twist[3:]]))
 
+    def in_world(self, frame: str, state: EntityState) -> EntityState:
+        """A state observed in the frame of an entity, as it is in the world.
+
+        Args:
+            frame: Name of the entity; where it moves, its motion is added.
+            state: Pose [m] and twist [m/s, rad/s] relative to it, in its axes.
+
+        Raises:
+            NotFoundError: There is no entity of this name.
+        """
+        base = self.entity_state(frame)
+        pose = base.world_T_entity @ state.world_T_entity
+        rotation = base.world_T_entity[:3, :3]
+        arm = position_of(pose) - position_of(base.world_T_entity)
+        linear = point_velocity(base.twist, arm) + rotation @ state.twist[:3]
+        return EntityState(
+            pose, np.concatenate([linear, base.twist[3:] + rotation @ state.twist[3:]])
+        )
+
     def set_entity_state(self, name: str, state: EntityState) -> None:
         """Moves an entity, with all that is connected to it.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from visualization_msgs.msg import Marker
 
 from bricksim_core.formats import read_structure
@@ -152,3 +153,14 @@ def test_mesh_is_a_closed_stl_of_the_right_size() -> None:
     volume = np.einsum("ij,ij->i", triangles[:, 0], np.cross(triangles[:, 1], triangles[:, 2]))
     expected = 0.032 * 0.016 * 0.0096 + 8 * math.pi * 0.0024**2 * STUD_HEIGHT
     assert volume.sum() / 6 == pytest.approx(expected, rel=0.06)
+
+
+def test_the_rviz_configuration_shows_topics_that_exist() -> None:
+    file = Path(__file__).parents[2] / "config" / "bricksim.rviz"
+    displays = yaml.safe_load(file.read_text())["Visualization Manager"]["Displays"]
+    shown = {d["Class"].rpartition("/")[2]: d for d in displays if d["Enabled"]}
+    assert {"MarkerArray", "RobotModel", "TF"} <= set(shown)
+    assert shown["MarkerArray"]["Topic"]["Value"] == "bricksim/markers"
+    assert shown["RobotModel"]["Description Topic"]["Value"] == "robot_description"
+    for topic in (shown["MarkerArray"]["Topic"], shown["RobotModel"]["Description Topic"]):
+        assert topic["Durability Policy"] == "Transient Local"

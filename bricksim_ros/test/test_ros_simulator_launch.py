@@ -253,6 +253,74 @@ def test_spawn_codes(ros: RosClient) -> None:
     assert namespaced.result.result == codes.NAMESPACE_INVALID
 
 
+def _yawed(x: float, degrees: float) -> Pose:
+    half = math.radians(degrees) / 2.0
+    turn = Quaternion(z=math.sin(half), w=math.cos(half))
+    return Pose(position=Point(x=x), orientation=turn)
+
+
+@with_simulator
+def test_poses_may_be_told_in_the_frames_of_entities(ros: RosClient) -> None:
+    def told(frame: str, pose: Pose) -> PoseStamped:
+        stamped = PoseStamped(pose=pose)
+        stamped.header.frame_id = frame
+        return stamped
+
+    def found(name: str) -> tuple[float, float, float]:
+        state = ros.call(GetEntityState, "get_entity_state", entity=name).state
+        turn = 2.0 * math.atan2(state.pose.orientation.z, state.pose.orientation.w)
+        return (state.pose.position.x, state.pose.position.y, math.degrees(turn))
+
+    def spawn(name: str, pose: PoseStamped) -> Result:
+        fields = {"name": name, "resource_string": BRICK, "initial_pose": pose}
+        return ros.call(SpawnEntity, "spawn_entity", **fields).result
+
+    set_state(ros, SimulationState.STATE_PAUSED)
+    assert spawn("a", told("world", _yawed(0.5, 90.0))).result == Result.RESULT_OK
+    assert spawn("b", told("a", _yawed(0.2, 90.0))).result == Result.RESULT_OK
+    assert found("b") == pytest.approx((0.5, 0.2, 180.0), abs=1e-6)
+    at = told("b", _yawed(0.1, 0.0))
+    on_plate = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", text=BRICK, pose=at)
+    assert on_plate.success, on_plate.message
+    assert found("text")[:2] == pytest.approx((0.4, 0.2), abs=1e-6)
+    loose = [_loose_brick(ros, z=z) for z in (1.0, 2.0)]
+    first, second = (f"brick_{i}" for i in loose)
+    moved = EntityState(pose=_yawed(0.3, 0.0), twist=Twist(linear=Vector3(x=0.5)))
+    moved.header.frame_id = "a"
+    answer = ros.call(SetEntityState, "set_entity_state", entity=first, state=moved)
+    assert answer.result.result == Result.RESULT_OK, answer.result.error_message
+    assert found(first) == pytest.approx((0.5, 0.3, 90.0), abs=1e-6)
+    state = ros.call(GetEntityState, "get_entity_state", entity=first).state
+    assert (state.twist.linear.x, state.twist.linear.y) == pytest.approx((0.0, 0.5), abs=1e-6)
+    # At rest relative to a brick that moves: with its velocity.
+    beside = EntityState(pose=_yawed(0.1, 0.0))
+    beside.header.frame_id = first
+    answer = ros.call(SetEntityState, "set_entity_state", entity=second, state=beside)
+    assert answer.result.result == Result.RESULT_OK, answer.result.error_message
+    assert found(second) == pytest.approx((0.5, 0.4, 90.0), abs=1e-6)
+    state = ros.call(GetEntityState, "get_entity_state", entity=second).state
+    assert (state.twist.linear.x, state.twist.linear.y) == pytest.approx((0.0, 0.5), abs=1e-6)
+    unknown = spawn("x", told("brick_99999", Pose()))
+    assert unknown.result == SpawnEntity.Response.INVALID_POSE
+    assert "brick_99999" in unknown.error_message
+
+
+@with_simulator
+def test_the_analysis_tells_what_moves_and_a_structure_at_rest_is_stable(ros: RosClient) -> None:
+    set_state(ros, SimulationState.STATE_PAUSED)
+    spawned = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", uri=str(TOWER), fixed=False)
+    assert spawned.success, spawned.message
+    step(ros, 120)  # on its own base plate, which contacts tilt by some 1e-6
+    rest = ros.call(srv.AnalyzeStability, "bricksim/analyze_stability")
+    assert (rest.verdict, rest.message) == ("stable", "")
+    falling = _loose_brick(ros, z=2.0)
+    step(ros, 12)
+    answer = ros.call(srv.AnalyzeStability, "bricksim/analyze_stability")
+    # 0.2 s of free fall
+    assert answer.success and f"part {falling} " in answer.message
+    assert "moving at 1.9" in answer.message or "moving at 2" in answer.message
+
+
 @with_simulator
 def test_entities_filters_info_bounds_and_delete(ros: RosClient) -> None:
     def names(**fields) -> list[str]:
