@@ -279,10 +279,12 @@ class StructureBuilder:
                 failed.add(step.goal.part)
                 continue
             done = sum(r.success for r in reports)
+            # What hangs together with a brick that does not get to its seat does not, either.
+            together = self._together(step.goal.part, ids or {})
             report = self._insert(step, ids or {}, done, len(steps))
             reports.append(report)
             if not report.success:
-                failed.add(step.goal.part)
+                failed |= together
                 message = message or f"brick {report.part_id}: {report.message}"
             if self._progress is not None:
                 self._progress(report, sum(r.success for r in reports), len(steps))
@@ -298,6 +300,14 @@ class StructureBuilder:
             self._world.time - begin,
             sum(r.planning_time for r in reports),
         )
+
+    def _together(self, part: int, ids: Mapping[int, int]) -> set[int]:
+        """A part and all that it is connected to, in ids of the structure."""
+        graph, own = self._world.graph, ids.get(part, part)
+        if own not in graph:
+            return {part}
+        names = {there: here for here, there in ids.items()}
+        return {names.get(p, p) for p in graph.component_parts(graph.component_of(own))} | {part}
 
     def _insert(self, step: Insertion, ids: Mapping[int, int], done: int, total: int) -> Report:
         """Lets the first arm that reaches do it."""

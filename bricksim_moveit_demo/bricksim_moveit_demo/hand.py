@@ -90,9 +90,9 @@ class Hand:
         if self._feedback is not None:
             self._feedback(self._stage, self.attempt, force)
 
-    def pressing(self, axis: Array) -> Pressing:
-        """Motions along an axis ((3,), world) with this arm."""
-        return Pressing(self.motion, axis, self.parameters, self.tell)
+    def pressing(self, axis: Array, limit: float | None = None) -> Pressing:
+        """Motions along an axis ((3,), world) with this arm, with a greatest force [N]."""
+        return Pressing(self.motion, axis, self.parameters, self.tell, limit)
 
     # -- gripping ---------------------------------------------------------------------------
 

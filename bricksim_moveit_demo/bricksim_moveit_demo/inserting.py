@@ -210,7 +210,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     edges = _edges(hand, goal.part, world_T_seat)
     hand.enter(Stage.INSERTING)
     motion.tare(p.settle_time)
-    pressing = hand.pressing(up)
+    pressing = hand.pressing(up, limit.force)
     gentle = min(p.search_force, limit.force)
     try:
         pressing.descend(p.approach_height, edges=edges)

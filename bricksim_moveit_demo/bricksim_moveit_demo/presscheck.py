@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,12 +18,11 @@ from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology.frames import overlap, stud_T_connection
-from bricksim_core.topology.graph import Connection
+from bricksim_core.topology.graph import BrickTopologyGraph, Connection
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.connections import ConnectionKey, seat_in_target
 from bricksim_moveit_demo.grasps import is_upright
 from bricksim_moveit_demo.reports import InsertionGoal
-from bricksim_moveit_demo.world import World
 
 _MARGIN = 1.2
 """Press [-] that both sides must bear over the one that is allowed."""
@@ -49,11 +49,29 @@ class PressVerdict:
     reason: str = ""
 
 
+class Scene(Protocol):
+    """What the check needs to know of a scene; a `World` is one."""
+
+    @property
+    def graph(self) -> BrickTopologyGraph:
+        """Parts and connections."""
+        ...
+
+    @property
+    def fixed_parts(self) -> frozenset[int]:
+        """Parts that the world holds."""
+        ...
+
+    def part_pose(self, part_id: int) -> Array:
+        """(4, 4) world_T_part [m]."""
+        ...
+
+
 class PressCheck:
     """Verdicts on one press.
 
     Args:
-        world: The scene as it is now.
+        world: The scene.
         moving: Parts that move with the gripper, one component.
         between: The part between the fingers.
         formed: Connections that the press is to make; those inside ``moving`` are left out.
@@ -62,7 +80,7 @@ class PressCheck:
 
     def __init__(
         self,
-        world: World,
+        world: Scene,
         moving: Collection[int],
         between: int,
         formed: Iterable[ConnectionKey],

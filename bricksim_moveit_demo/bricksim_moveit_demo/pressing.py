@@ -30,8 +30,14 @@ _STUCK = 0.5
 """Time without motion [s] after which a straight motion is given up: a joint is at its limit."""
 _TRACKING = 5.0
 """How fast errors on the search path are corrected [1/s]."""
-_EXCESS = 2.0
-"""Force over the greatest one [-] at which pressing is given up at once."""
+_EXCESS = 1.2
+"""Force over the greatest one that is allowed [-] at which pressing is given up at once."""
+_SWING = 0.8
+"""Share of it that is wanted at most while searching: passing studs makes the force swing."""
+_EASE = 1.25
+"""Force over the wanted one [-] at which the search waits until the arm has given way."""
+_PATIENCE = 0.2
+"""How long it waits at most [s]: then the way on is the way out."""
 _SIDE_FORCE = 2.0
 """Force across the axis [N] above which the arm yields sideways."""
 _SIDE_COMPLIANCE = 1e-3
@@ -45,6 +51,13 @@ _DWELL = 0.15
 class Pressing:
     """Moves along the insertion axis of one seat, watching force and events.
 
+    Args:
+        motion: The arm's motions.
+        axis: (3,) unit vector from the seat to the brick, world.
+        parameters: Speeds and forces.
+        report_force: Is told the force [N] each control period.
+        limit: Greatest force that is allowed [N]; None: that of the parameters.
+
     Attributes:
         force: Force along the axis now [N], positive when the seat pushes back.
         greatest: Greatest such force so far [N].
@@ -57,11 +70,13 @@ class Pressing:
         axis: Array,
         parameters: TaskParameters,
         report_force: Callable[[float], None],
+        limit: float | None = None,
     ) -> None:
         self._motion = motion
         self._axis = axis
         self._parameters = parameters
         self._report = report_force
+        self._limit = parameters.press_force if limit is None else limit
         self._mark = len(motion.world.events)
         self._still = 0.0
         self.force = 0.0
@@ -147,6 +162,7 @@ class Pressing:
         """Follows the search path while pressing with a force [N], a control period at a time."""
         start = self._motion.tool
         before, yaw_before = np.zeros(3), 0.0
+        force = min(force, max(_SWING * self._limit, self._parameters.contact_force))
         for offset, yaw in self._spiral():
             here = self._motion.tool
             missing = self._across(start[:3, 3] + offset - here[:3, 3])
@@ -158,6 +174,11 @@ class Pressing:
             self._push(force, lateral, spin)
             before, yaw_before = offset, yaw
             yield
+            waited = 0.0
+            while self.force > _EASE * force and waited < _PATIENCE:
+                self._push(force)
+                waited += self._period()
+                yield
 
     def pull(self, force: float, distance: float, free: Callable[[], bool] = lambda: True) -> bool:
         """Moves up.
@@ -242,7 +263,7 @@ class Pressing:
             linear = linear + lateral
         self._motion.controller.servo(np.concatenate([linear, spin * self._axis]))
         self._advance()
-        allowed = max(_EXCESS * force, self._parameters.press_force)
+        allowed = _EXCESS * self._limit
         side = float(np.linalg.norm(self._across(self._motion.controller.wrench[:3])))
         if self.force > allowed or side > self._parameters.collision_force:
             self._motion.controller.give_way(True)

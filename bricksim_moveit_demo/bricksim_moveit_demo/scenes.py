@@ -23,6 +23,7 @@ from bricksim_moveit_demo.building import (
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.filming import Film
+from bricksim_moveit_demo.foreseeing import require_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, join_in_hand, lay_out_in_hand
 from bricksim_moveit_demo.layout import TableLayout
@@ -83,11 +84,12 @@ def assemble(
 
     Raises:
         SequenceError: No order of insertions builds it.
-        StructureError: It needs more than one arm.
+        StructureError: It needs more than one arm, or does not bear a press.
         TaskError: The bricks do not fit on the table.
         EngineError: The engine does not start.
     """
     steps = insertions(structure, plan_assembly(structure, arms=1, base=[base_part(structure)]))
+    require_bearable(structure, steps, options.parameters)
     simulator = _simulator(options)
     lay_out(simulator, structure, layout, options.seed, options.noise.sample)
     arms = one_arm()

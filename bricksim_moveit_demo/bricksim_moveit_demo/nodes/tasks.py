@@ -21,6 +21,7 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import StructureBuilder, Summary, base_part, insertions
 from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.foreseeing import require_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.matching import match_bricks
 from bricksim_moveit_demo.nodes.parameters import task_parameters
@@ -292,6 +293,7 @@ class TaskServer:
         handlers = arms or self.handlers
         plan = plan_assembly(structure, arms=len(handlers), base=[base_part(structure)])
         steps = insertions(structure, plan)
+        require_bearable(structure, steps, next(iter(handlers.values())).parameters)
         graph = self._world.graph
         order = [step.goal.part for step in steps]
         ids = match_bricks(structure, graph, self._world.fixed_parts, base, order)

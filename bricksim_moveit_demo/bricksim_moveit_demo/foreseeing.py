@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before anything moves: does every state of a planned building bear its next press?
+
+The sequence planner asks for presses in the middle of the engaged studs. An arm's press may act on
+their rim (`presscheck`), which some structures do not bear: they are refused as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bricksim_core.errors import StructureError
+from bricksim_core.spatial import Array, transform
+from bricksim_core.topology.graph import BrickTopologyGraph
+from bricksim_core.topology.structure import Structure
+from bricksim_moveit_demo.building import Insertion, base_part
+from bricksim_moveit_demo.connections import expectation
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.presscheck import PressCheck
+
+_APART = 2.0
+"""Distance at which what is not connected yet stands [m]."""
+
+
+class _Planned:
+    """A state of the building: each component stands on the table, apart from all others."""
+
+    def __init__(self, structure: Structure) -> None:
+        self.graph = BrickTopologyGraph()
+        for part in structure.graph.parts():
+            self.graph.add_part(part.shape, part.color, part_id=part.id)
+        self.fixed_parts = frozenset({base_part(structure)})
+
+    def part_pose(self, part_id: int) -> Array:
+        """(4, 4) world_T_part [m]."""
+        component = self.graph.component_of(part_id)
+        layout = self.graph.layout(component)
+        lowest = float(layout.component_T_parts[:, 2, 3].min())
+        row = int(np.flatnonzero(np.asarray(layout.part_ids) == part_id)[0])
+        return transform([_APART * component, 0.0, -lowest]) @ layout.component_T_parts[row]
+
+
+def require_bearable(
+    structure: Structure, steps: Sequence[Insertion], parameters: TaskParameters
+) -> None:
+    """Checks the presses of all insertions with the state that each of them meets.
+
+    Args:
+        structure: What is to be built.
+        steps: How.
+        parameters: Forces.
+
+    Raises:
+        StructureError: A state does not bear the least press; the text names the brick and what
+            gives way.
+    """
+    state = _Planned(structure)
+    for number, step in enumerate(steps, 1):
+        goal, force = step.goal, parameters.least_press_force
+        wanted = expectation(state.graph, goal)
+        reason = ""
+        for between in dict.fromkeys([goal.part, *(part for part, _ in step.grasps)]):
+            check = PressCheck(state, wanted.parts, between, wanted.connections)
+            verdict = check.verdict(force, force)
+            if not verdict.reason:
+                break
+            reason = reason or verdict.reason
+        else:
+            raise StructureError(
+                f"{structure.name}: brick {goal.part} (insertion {number} of {len(steps)}):"
+                f" pressing it onto brick {goal.target} with {force:.1f} N would break what is"
+                f" there by then: {reason}"
+            )
+        state.graph.connect(goal.target, goal.part, goal.offset, goal.yaw)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structures that do not bear a press on the way are refused before anything moves."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bricksim_core.errors import StructureError
+from bricksim_core.formats import parse_structure, read_structure
+from bricksim_core.sequencing.planner import plan_assembly
+from bricksim_moveit_demo.building import base_part, insertions
+from bricksim_moveit_demo.foreseeing import require_bearable
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.scenes import assemble
+
+DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
+
+
+def _steps(structure):
+    base = [base_part(structure)]
+    plan = plan_assembly(structure, arms=1, base=base, press_force=0.0)
+    return insertions(structure, plan)
+
+
+def _stair(steps):
+    """Bricks of 2x4 studs, each two studs farther out than the one below."""
+    lines = "".join(f"2x4 (4,{2 + 2 * z},{z})\n" for z in range(steps))
+    return parse_structure(lines, baseplate=(12, 8))
+
+
+def test_stair_is_refused_where_its_lowest_joint_would_give_way():
+    structure = _stair(5)
+    steps = _steps(structure)
+    gentle = TaskParameters(least_press_force=0.01)
+    require_bearable(structure, steps, gentle)  # it would stand
+    with pytest.raises(StructureError) as caught:
+        require_bearable(structure, steps, TaskParameters())
+    found = re.search(r"brick (\d+) \(insertion (\d+) of 5\): pressing it onto", str(caught.value))
+    assert found is not None
+    assert "times its capacity" in str(caught.value)
+    # Up to the brick before, all is well.
+    require_bearable(structure, steps[: int(found[2]) - 1], TaskParameters())
+    assert steps[int(found[2]) - 1].goal.part == int(found[1])
+
+
+def test_assemble_refuses_before_anything_moves():
+    reports = []
+    structure = read_structure(DATA / "stablelego" / "stick_light.json")
+    with pytest.raises(StructureError, match="brick 13 .*would break what is there by then"):
+        assemble(structure, progress=lambda *report: reports.append(report))
+    assert not reports
