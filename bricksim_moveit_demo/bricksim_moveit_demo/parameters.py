@@ -62,7 +62,7 @@ class TaskParameters:
     lift_height: float = 0.08
     approach_speed: float = 0.08
     descend_speed: float = 0.02
-    edge_speed: float = 0.004
+    edge_speed: float = 0.01
     contact_speed: float = 0.005
     contact_zone: float = 0.004
     contact_force: float = 1.5
