@@ -47,6 +47,6 @@ def test_stair_is_refused_where_its_lowest_joint_would_give_way():
 def test_assemble_refuses_before_anything_moves():
     reports = []
     structure = read_structure(DATA / "stablelego" / "stick_light.json")
-    with pytest.raises(StructureError, match="brick 13 .*would break what is there by then"):
+    with pytest.raises(StructureError, match=r"brick 13 .*would break what is there by then"):
         assemble(structure, progress=lambda *report: reports.append(report))
     assert not reports
