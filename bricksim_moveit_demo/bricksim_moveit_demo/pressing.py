@@ -269,7 +269,7 @@ class Pressing:
             self._motion.controller.give_way(True)
             raise TaskError(
                 f"{self.force:.1f} N along the insertion axis and {side:.1f} N across it while"
-                f" {force:.1f} N were wanted",
+                f" {force:.1f} N were wanted (limit {self._limit:.1f} N)",
                 Outcome.FORCE_LIMIT,
             )
 
