@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
-from bricksim_moveit_demo.connections import expectation, lost_connections
+from bricksim_moveit_demo.connections import connections_of, expectation, lost_connections
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.exchanging import take
 from bricksim_moveit_demo.grasps import Grasp
@@ -16,6 +16,7 @@ from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, broken_inside, try_insertion
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.placing import put_down
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.recovering import clear_hand, recover
 from bricksim_moveit_demo.removing import require_removable, try_removal
@@ -84,6 +85,7 @@ class BrickHandler:
 
         def task(record: _Record) -> tuple[int, ...]:
             wanted = expectation(self._world.graph, goal)
+            _require_loose(self._world, goal)
             job = InsertionTask(goal, wanted, candidates, release)
             self._insert(record, job)
             return tuple(c.id for c in self._world.graph.connections_of(goal.part))
@@ -110,6 +112,7 @@ class BrickHandler:
 
         def task(record: _Record) -> tuple[int, ...]:
             require_removable(self._world, part_id, method)
+            put_down(self.hand)
             broken = tuple(c.id for c in self._world.graph.connections_of(part_id))
             self._try(
                 record,
@@ -233,6 +236,23 @@ class BrickHandler:
                 try_insertion(self.hand, part)
 
         self._try(record, attempt, lambda: recover(self.hand, job))
+
+
+def _require_loose(world: World, goal: InsertionGoal) -> None:
+    """Refuses to pick what the world holds, unless it sits where it is wanted already.
+
+    Raises:
+        TaskError: Names what is held.
+    """
+    wanted = (goal.target, goal.part, tuple(goal.offset), goal.yaw % 4)
+    if not world.is_fixed(goal.part) or wanted in connections_of(world.graph, [goal.part]):
+        return
+    if goal.part in world.fixed_parts:
+        raise TaskError(f"brick {goal.part} is held by the world", Outcome.INVALID_GOAL)
+    raise TaskError(
+        f"brick {goal.part} sits on something that is held by the world: take it off first",
+        Outcome.INVALID_GOAL,
+    )
 
 
 class _Record:

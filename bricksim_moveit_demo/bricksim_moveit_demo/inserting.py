@@ -65,6 +65,8 @@ def try_insertion(hand: Hand, job: InsertionTask) -> None:
     """
     world, goal = hand.world, job.goal
     if job.wanted.is_met(world.graph):
+        if job.release and hand.motion.held in job.wanted.parts:
+            hand.let_go()
         return
     hand.enter(Stage.PLANNING)
     if goal.part not in hand.motion.carried():

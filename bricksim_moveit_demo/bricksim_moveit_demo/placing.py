@@ -29,7 +29,7 @@ _UP = np.array([0.0, 0.0, 1.0])
 
 
 def put_down(hand: Hand, place: Array | None = None) -> None:
-    """Puts what is held on the table and lets go.
+    """Puts what is held on the table and lets go; only lets go of what the world holds.
 
     Args:
         hand: Holds something.
@@ -44,6 +44,10 @@ def put_down(hand: Hand, place: Array | None = None) -> None:
         return
     graph = hand.world.graph
     carried = motion.carried()
+    if not carried:
+        # A task was canceled around a brick that sits already.
+        hand.let_go()
+        return
     if place is None:
         lowest = min(carried, key=lambda part: graph.grid_pose(part).z)
         lowest_T_held = relative_pose(graph, lowest, held)

@@ -98,6 +98,7 @@ def test_force_limit_ends_an_insertion_that_cannot_succeed():
         (InsertionGoal(1, 9, (4, 5), 0), "part id 9 does not exist"),
         (InsertionGoal(1, 0, (40, 5), 0), "expected an overlap"),
         (InsertionGoal(1, 1, (0, 0), 0), "itself"),
+        (InsertionGoal(0, 1, (0, 0), 0), "held by the world"),
     ],
 )
 def test_impossible_goals_are_refused_before_anything_moves(goal, words):

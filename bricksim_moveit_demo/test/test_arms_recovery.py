@@ -166,3 +166,46 @@ def test_canceled_task_leaves_a_state_from_which_the_next_one_goes_on(stage):
     again = b.handler.pick_and_insert(GOAL)
     assert again.success, again.message
     assert connections_of(b.world.graph, [1]) == {(0, 1, (4, 5), 0)}
+
+
+def _canceled(b, goal, stage, above=0.0):
+    """Cancels an insertion in a stage."""
+    _once(b, stage, b.world.cancel, above)
+    report = b.handler.pick_and_insert(goal)
+    b.world.listeners.clear()
+    b.world.forget_cancel()
+    assert report.outcome is Outcome.CANCELED
+
+
+def test_hand_that_was_canceled_around_a_seated_brick_lets_go_for_the_next_task():
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
+    _canceled(b, GOAL, Stage.RELEASING)
+    assert b.world.is_fixed(1) and b.handler.motion.held == 1
+    report = b.handler.pick_and_insert(InsertionGoal(2, 0, (4, 1), 0))
+    assert report.success, report.message
+    assert connections_of(b.world.graph, [1, 2]) == {(0, 1, (4, 5), 0), (0, 2, (4, 1), 0)}
+
+
+def test_canceled_release_is_finished_when_the_same_goal_comes_again():
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)})
+    _canceled(b, GOAL, Stage.RELEASING)
+    assert b.handler.motion.held == 1
+    assert b.handler.pick_and_insert(GOAL).success
+    assert b.handler.motion.held is None
+
+
+def test_brick_in_the_hand_is_put_down_before_another_one_is_taken_off():
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
+    b.simulator.connect(0, 2, (4, 9), 0)
+    _canceled(b, GOAL, Stage.TRANSFERRING, above=0.08)
+    assert b.handler.motion.held == 1
+    fastest = [0.0]
+
+    def watch(_):
+        if b.handler.motion.held != 1:
+            fastest.append(float(np.linalg.norm(b.simulator.part_twist(1)[:3])))
+
+    b.world.listeners.append(watch)
+    report = b.handler.take_off(2)
+    assert report.success, report.message
+    assert max(fastest) < 0.2  # it was not dropped

@@ -29,8 +29,9 @@ from bricksim_core.mechanics.types import Solution
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
-_CUTS = 4
-"""Cuts that are looked at in a step, worst first, until one is found that cannot hold."""
+_CUTS = 64
+"""Cuts that are looked at in a step, worst first, until one is found that cannot hold. Walls of 45
+bricks needed more than four."""
 
 _NO_PUSHES = sp.csc_array((RigidPair.size, 0))
 
