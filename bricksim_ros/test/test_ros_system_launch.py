@@ -62,8 +62,20 @@ def _state(ros: RosClient, state: int) -> None:
 
 def _wait_for_recorder(ros: RosClient) -> None:
     """Waits until the simulator and the recorder have found each other."""
-    ros.wait_for(lambda: ros.node.count_subscribers("/clock"), "the recorder to take the clock")
+
+    def takes_the_clock() -> bool:
+        return any(
+            info.node_name == "recorder"
+            for info in ros.node.get_subscriptions_info_by_topic("/clock")
+        )
+
+    ros.wait_for(takes_the_clock, "the recorder to take the clock")
     ros.spin_for(1.0)
+
+
+def _wait_for_bag(ros: RosClient, bag: Path) -> None:
+    """Waits until a bag has begun: with the next clock, which a paused simulation repeats."""
+    ros.wait_for(lambda: list(bag.glob("*.mcap")), "the bag")
 
 
 # -- recording -----------------------------------------------------------------------------------
@@ -107,6 +119,7 @@ def test_an_episode_is_recorded_and_replays_like_the_live_run(recorded_scene, tm
         assert started.success, started.message
         again = ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
         assert not again.success and "running" in again.message
+        _wait_for_bag(ros, bag)
         first = len(events)
         ros.call(StepSimulation, "step_simulation", steps=30)
         connection = topologies[-1].connections[0]
@@ -173,6 +186,7 @@ def test_a_reset_of_time_begins_a_new_bag(recorded_scene, tmp_path) -> None:
         bag = tmp_path / "bag"
         _wait_for_recorder(ros)
         ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
+        _wait_for_bag(ros, bag)
         ros.call(StepSimulation, "step_simulation", steps=60)
         ros.spin_for(1.0)
         ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_ALL)
