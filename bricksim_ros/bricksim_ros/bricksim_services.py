@@ -23,6 +23,7 @@ from bricksim_msgs import srv
 from bricksim_ros.frames import Frames
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
+from bricksim_ros.server import Server
 from bricksim_ros.world import World
 
 AT_REST = 0.02
@@ -35,7 +36,7 @@ MAX_TEXT = 64 * 1024 * 1024
 """Longest structure text [bytes] that a service takes."""
 
 
-class BricksimServices:
+class BricksimServices(Server):
     """Serves ``bricksim/*`` for a `World`.
 
     Args:
@@ -64,16 +65,6 @@ class BricksimServices:
         """Takes the services away."""
         for service in self._services:
             self._node.destroy_service(service)
-
-    def wants_step(self) -> bool:
-        """These services never ask for steps."""
-        return False
-
-    def after_step(self) -> None:
-        """Nothing to do after a step."""
-
-    def take_job(self) -> None:
-        """These services never need the simulation for longer than a call."""
 
     def _guarded(self, handler: Callable[[Any, Any], None]) -> Callable[[Any, Any], Any]:
         """A handler whose errors become a text; the node goes on whatever was asked."""

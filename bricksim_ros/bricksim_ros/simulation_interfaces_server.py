@@ -64,6 +64,7 @@ from bricksim_ros import conversions, parameters
 from bricksim_ros.frames import Frames
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import SceneError, resolve_uri
+from bricksim_ros.server import Server
 from bricksim_ros.world import (
     NameInvalidError,
     NameTakenError,
@@ -126,7 +127,7 @@ class _Stepping:
     finished: Future
 
 
-class SimulationInterfacesServer:
+class SimulationInterfacesServer(Server):
     """Serves simulation_interfaces for a `World`.
 
     Args:
@@ -228,9 +229,6 @@ class SimulationInterfacesServer:
         else:
             goal.abort()
         return SimulateSteps.Result(result=_failed(text))
-
-    def take_job(self) -> None:
-        """These services never need the simulation for longer than a call."""
 
     # -- services -------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -36,6 +36,7 @@ from bricksim_ros.publishing import LATCHED, Publishing
 from bricksim_ros.robots import robot_spec
 from bricksim_ros.running import run_node
 from bricksim_ros.scene import Scene, StructureEntry, read_scene, resolve_uri
+from bricksim_ros.server import Server
 from bricksim_ros.simulation_interfaces_server import SimulationInterfacesServer
 from bricksim_ros.world import RunState, World
 
@@ -51,26 +52,6 @@ _IDLE = 0.05
 
 _IDLE_CLOCK = 0.5
 """Wall time [s] between clocks while nothing is simulated."""
-
-
-class Server(Protocol):
-    """A group of services or actions of the simulator node."""
-
-    def take_job(self) -> Callable[[Callable[[], StepResult]], None] | None:
-        """Work that has to run between callbacks: called with a function that makes one step."""
-        ...
-
-    def wants_step(self) -> bool:
-        """True if a paused simulation has to make the next step."""
-        ...
-
-    def after_step(self) -> None:
-        """Called after every step."""
-        ...
-
-    def destroy(self) -> None:
-        """Takes services and actions away."""
-        ...
 
 
 class SimulationEndedError(Exception):

@@ -32,7 +32,8 @@ from bricksim_ros.publishing import STREAM, Rate
 from bricksim_ros.robots import expanded
 from bricksim_ros.running import run_node
 from bricksim_ros.scene import RobotEntry, Scene, SceneError
-from bricksim_ros.simulator_node import Server, SimulatorNode, run_simulator
+from bricksim_ros.server import Server
+from bricksim_ros.simulator_node import SimulatorNode, run_simulator
 from bricksim_ros.world import ResetScope, World
 
 _WRENCH_RATE = 60.0
@@ -146,7 +147,7 @@ class ArmsNode(SimulatorNode):
         return Noise.of(self._value("noise_mm"), self._value("noise_deg"))
 
 
-class _Wrenches:
+class _Wrenches(Server):
     """Publishes ``<arm>/wrench``: what the surroundings exert on the tool, in the tool's frame."""
 
     def __init__(self, node: SimulatorNode, world: World, scene: SimulatedWorld) -> None:
@@ -160,13 +161,6 @@ class _Wrenches:
             name: node.create_publisher(WrenchStamped, f"{name}/wrench", STREAM)
             for name in scene.arms
         }
-
-    def take_job(self) -> None:
-        """Nothing to do between callbacks."""
-
-    def wants_step(self) -> bool:
-        """Never asks for steps."""
-        return False
 
     def after_step(self) -> None:
         """Publishes if it is due and somebody listens."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from bricksim_core.errors import BrickSimError
-from bricksim_core.events import StepResult
 from bricksim_core.formats import read_structure
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import Summary, laid_out
@@ -25,6 +24,7 @@ from bricksim_moveit_demo.scenes import RESULT_FILES, SceneOptions, write_result
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 from bricksim_ros import parameters
 from bricksim_ros.scene import resolve_uri
+from bricksim_ros.server import Advance, Server
 from bricksim_ros.simulator_node import SimulatorNode
 from bricksim_ros.world import RunState, World
 
@@ -142,7 +142,7 @@ def create_episode(node: SimulatorNode, noise: Noise) -> Episode | None:
     return (AssembleEpisode if kind == "assemble" else InHandEpisode)(node, noise)
 
 
-class EpisodeServer:
+class EpisodeServer(Server):
     """Runs an episode once, writes its results, ends the node: exit code 0 on success, else 1."""
 
     def __init__(
@@ -162,21 +162,14 @@ class EpisodeServer:
     def destroy(self) -> None:
         """It is over."""
 
-    def wants_step(self) -> bool:
-        """A paused simulation stays paused: the episode waits for play."""
-        return False
-
-    def after_step(self) -> None:
-        """The episode follows the steps by itself."""
-
-    def take_job(self) -> Callable[[Callable[[], StepResult]], None] | None:
+    def take_job(self) -> Callable[[Advance], None] | None:
         """The episode, once."""
         if self._begun:
             return None
         self._begun = True
         return self._run
 
-    def _run(self, advance: Callable[[], StepResult]) -> None:
+    def _run(self, advance: Advance) -> None:
         # Success is told by what was done; an episode that is cut off has none.
         self._node.exit_code = 1
         self._tasks.running(f"episode {self._episode.name}", advance, self._work)

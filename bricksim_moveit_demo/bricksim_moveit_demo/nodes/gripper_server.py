@@ -16,16 +16,15 @@ from bricksim_moveit_demo.control.arm import ArmController
 from bricksim_moveit_demo.control.gripper import GripperLimits, GripperStatus
 from bricksim_moveit_demo.description import FINGER_STIFFNESS, MAX_WIDTH
 from bricksim_moveit_demo.motion import GRIPPER_TIMEOUT
+from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.moveit_configuration import gripper_name
 from bricksim_ros.publishing import Rate
+from bricksim_ros.server import Server
 from bricksim_ros.world import World
 
-_FEEDBACK_RATE = 20.0
-"""Feedback messages a second of simulation time."""
 
-
-class GripperServer:
+class GripperServer(Server):
     """Serves ``<arm>_gripper/gripper_cmd``.
 
     Positions are those of one finger joint [m], half the distance of the pads, as MoveIt's gripper
@@ -47,7 +46,7 @@ class GripperServer:
         self._busy = busy
         self._active: ServerGoalHandle | None = None
         self._deadline = 0.0
-        self._rate = Rate(_FEEDBACK_RATE)
+        self._rate = Rate(FEEDBACK_RATE)
         self._server = ActionServer(
             node,
             GripperCommand,
@@ -61,13 +60,6 @@ class GripperServer:
         """Takes the action away; its goal ends."""
         self.end("the controller is shut down")
         self._server.destroy()
-
-    def wants_step(self) -> bool:
-        """A paused simulation stays paused."""
-        return False
-
-    def take_job(self) -> None:
-        """The fingers move at every step of the engine."""
 
     def end(self, reason: str) -> None:
         """Ends the goal; the fingers keep what they hold."""

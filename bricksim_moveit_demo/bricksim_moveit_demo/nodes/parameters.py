@@ -30,6 +30,9 @@ NODE_PARAMETERS = (
     Declared("film", False, "Make a video and a picture of the episode", read_only=True),
 )
 
+FEEDBACK_RATE = 20.0
+"""Feedback messages a second of simulation time of an action that goes on without news."""
+
 
 def declare(node: Node) -> None:
     """Declares the parameters of the arms."""

@@ -14,7 +14,6 @@ from rclpy.action.server import ServerGoalHandle
 from rclpy.node import Node
 
 from bricksim_core.errors import BrickSimError, EngineError
-from bricksim_core.events import StepResult
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.sequencing import plan_assembly
 from bricksim_core.spatial import Array
@@ -24,7 +23,7 @@ from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.foreseeing import require_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.matching import match_bricks
-from bricksim_moveit_demo.nodes.parameters import task_parameters
+from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE, task_parameters
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.reports import InsertionGoal, Report, Stage
@@ -34,11 +33,9 @@ from bricksim_ros import conversions, parameters
 from bricksim_ros.publishing import Rate
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
+from bricksim_ros.server import Advance, Server
 from bricksim_ros.simulator_node import SimulationEndedError
 
-Advance = Callable[[], StepResult]
-_FEEDBACK_RATE = 20.0
-"""Feedback messages a second of simulation time while the stage stays the same."""
 _MAX_TEXT = 20_000_000
 """Longest structure file as text [characters]."""
 
@@ -52,7 +49,7 @@ class _Task:
     refuse: Callable[[ServerGoalHandle, str], Any]
 
 
-class TaskServer:
+class TaskServer(Server):
     """Serves the actions that handle bricks, one goal at a time.
 
     Args:
@@ -75,7 +72,7 @@ class TaskServer:
         self._queue: deque[_Task] = deque()
         self._running = ""
         self._feedback: Callable[[str, Stage, int, float], None] | None = None
-        self._rate = Rate(_FEEDBACK_RATE)
+        self._rate = Rate(FEEDBACK_RATE)
         self._stage: tuple[str, Stage, int] | None = None
         self.handlers: dict[str, BrickHandler] = {
             name: BrickHandler(world, planner, name, feedback=self._told_by(name))
@@ -108,13 +105,6 @@ class TaskServer:
     def busy(self) -> str:
         """What is being done, as a reason to refuse something else; empty if nothing is."""
         return f"the arms are busy with {self._running}" if self._running else ""
-
-    def wants_step(self) -> bool:
-        """A paused simulation stays paused; tasks wait."""
-        return False
-
-    def after_step(self) -> None:
-        """Tasks follow the steps by themselves."""
 
     def take_job(self) -> Callable[[Advance], None] | None:
         """The next goal."""

@@ -17,9 +17,11 @@ from bricksim_moveit_demo.control.arm import ArmController
 from bricksim_moveit_demo.control.trajectory import Reference, Status
 from bricksim_moveit_demo.errors import ControllerError
 from bricksim_moveit_demo.nodes.goals import GoalError, TrajectoryGoal, check_goal
+from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE
 from bricksim_moveit_demo.planning.moveit_configuration import controller_name
 from bricksim_ros import conversions
 from bricksim_ros.publishing import Rate
+from bricksim_ros.server import Server
 from bricksim_ros.world import World
 
 Result = FollowJointTrajectory.Result
@@ -27,8 +29,6 @@ _CODES = {
     Status.PATH_TOLERANCE_VIOLATED: Result.PATH_TOLERANCE_VIOLATED,
     Status.GOAL_TOLERANCE_VIOLATED: Result.GOAL_TOLERANCE_VIOLATED,
 }
-_FEEDBACK_RATE = 20.0
-"""Feedback messages a second of simulation time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class _Waiting:
     start: float
 
 
-class TrajectoryServer:
+class TrajectoryServer(Server):
     """Serves ``<arm>_controller/follow_joint_trajectory``.
 
     Every goal is answered with a result whose error code and text tell the cause. A new goal takes
@@ -61,7 +61,7 @@ class TrajectoryServer:
         self._busy = busy
         self._active: ServerGoalHandle | None = None
         self._waiting: _Waiting | None = None
-        self._rate = Rate(_FEEDBACK_RATE)
+        self._rate = Rate(FEEDBACK_RATE)
         self._server = ActionServer(
             node,
             FollowJointTrajectory,
@@ -74,13 +74,6 @@ class TrajectoryServer:
         """Takes the action away; its goals end."""
         self.end("the controller is shut down")
         self._server.destroy()
-
-    def wants_step(self) -> bool:
-        """A paused simulation stays paused."""
-        return False
-
-    def take_job(self) -> None:
-        """Trajectories are followed at every step of the engine."""
 
     def end(self, reason: str) -> None:
         """Ends all goals; the arm comes to rest on its path."""
