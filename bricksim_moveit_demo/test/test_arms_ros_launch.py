@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from launched import finished, launch, left
 from ros_client import ros_client
 from rosgraph_msgs.msg import Clock
 
@@ -20,43 +21,23 @@ from bricksim_core.episodes.reader import read_episode, verify
 TOWER = Path(__file__).parents[2] / "bricksim_core/test/data/bricksim/demo_assembly_structure1.json"
 
 
-def launch(*arguments: str | Path) -> subprocess.Popen:
-    return subprocess.Popen(
-        ["ros2", "launch", "bricksim_moveit_demo", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def finished(process: subprocess.Popen, timeout: float = 240.0) -> str:
-    """What a launch printed until it ended; all its processes are killed if it does not."""
-    try:
-        return process.communicate(timeout=timeout)[0]
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def left(process: subprocess.Popen) -> list[str]:
-    """Command lines of what still runs in the launch's session."""
-    found = subprocess.run(
-        ["ps", "-o", "args=", "--sid", str(process.pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
+PACKAGE = "bricksim_moveit_demo"
+TIMEOUT = 240.0
+"""Longest episode [s]."""
 
 
 def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> None:
     bricks = tmp_path / "five.txt"
     bricks.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n2x6 (4,5,1)\n2x2 (4,5,2)\n4x2 (3,7,2)\n")
     process = launch(
-        "assemble.launch.py", f"structure:={bricks}", f"out:={tmp_path}", "film:=false", "seed:=3"
+        PACKAGE,
+        "assemble.launch.py",
+        f"structure:={bricks}",
+        f"out:={tmp_path}",
+        "film:=false",
+        "seed:=3",
     )
-    output = finished(process)
+    output = finished(process, TIMEOUT)
     assert process.returncode == 0, output
     assert "Traceback" not in output, output
     assert "context is invalid" not in output
@@ -74,8 +55,8 @@ def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> N
 
 
 def test_two_arms_join_two_bricks_in_the_air(ros_domain_id, tmp_path) -> None:
-    process = launch("inhand.launch.py", f"out:={tmp_path}", "record:=false")
-    output = finished(process)
+    process = launch(PACKAGE, "inhand.launch.py", f"out:={tmp_path}", "record:=false")
+    output = finished(process, TIMEOUT)
     assert process.returncode == 0, output
     assert left(process) == []
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -93,8 +74,8 @@ def test_what_cannot_be_built_ends_with_its_cause_and_exit_code_1(ros_domain_id,
         ([f"structure:={TOWER}", "noise:=little"], "noise"),
     ]
     for arguments, text in cases:
-        process = launch("assemble.launch.py", "record:=false", *arguments)
-        output = finished(process)
+        process = launch(PACKAGE, "assemble.launch.py", "record:=false", *arguments)
+        output = finished(process, TIMEOUT)
         assert process.returncode == 1, output
         assert text in output
         assert "Traceback" not in output, output
@@ -102,7 +83,7 @@ def test_what_cannot_be_built_ends_with_its_cause_and_exit_code_1(ros_domain_id,
 
 
 def test_ctrl_c_in_the_middle_ends_everything(ros_domain_id, tmp_path) -> None:
-    process = launch("assemble.launch.py", f"structure:={TOWER}", f"out:={tmp_path}")
+    process = launch(PACKAGE, "assemble.launch.py", f"structure:={TOWER}", f"out:={tmp_path}")
     try:
         with ros_client() as ros:
             clocks = ros.collect(Clock, "/clock")

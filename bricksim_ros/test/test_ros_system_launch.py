@@ -18,6 +18,7 @@ from launch import LaunchDescription
 from launch.actions import IncludeLaunchDescription
 from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
+from launched import finished, launch, left
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.qos import QoSProfile
@@ -429,52 +430,21 @@ def test_lifecycle_goes_round_ten_times(sleeping_simulator) -> None:
         assert len(set(topics[1:])) == 1, "topics are left behind"
 
 
-def _launch(*arguments: str, **environment: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        ["ros2", "launch", "bricksim_ros", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, **environment},
-        start_new_session=True,
-    )
-
-
-def _output(process: subprocess.Popen, timeout: float = 120.0) -> str:
-    """What a launch prints until it ends; it is killed with all its processes if it does not."""
-    try:
-        return process.communicate(timeout=timeout)[0]
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _group(process: subprocess.Popen) -> list[str]:
-    """Command lines of what still runs in the process's session."""
-    found = subprocess.run(
-        ["ps", "-o", "args=", "--sid", str(process.pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
-
-
 def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) -> None:
     for _ in range(2):
-        process = _launch("scene.launch.py", f"structures:={TOWER}", "record:=false")
+        process = launch("bricksim_ros", "scene.launch.py", f"structures:={TOWER}", "record:=false")
         try:
             with ros_client() as ros:
                 clocks = ros.collect(Clock, "/clock")
                 ros.wait_for(lambda: clocks, "the clock")  # noqa: B023
             start = time.monotonic()
             os.killpg(process.pid, signal.SIGINT)
-            output = _output(process, 30.0)
+            output = finished(process, 30.0)
             assert time.monotonic() - start < 10.0  # 3 s on a machine that does nothing else
             assert process.returncode in (0, 130, -signal.SIGINT), output
             assert "Traceback" not in output, output
             assert "has died" not in output, output  # launch's word for another code than 0
-            assert _group(process) == []
+            assert left(process) == []
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -483,25 +453,30 @@ def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) ->
 def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("structures: [{file: nowhere.json}]\n")
-    process = _launch("scene.launch.py", f"scene:={bad}")
-    output = _output(process)
+    process = launch("bricksim_ros", "scene.launch.py", f"scene:={bad}")
+    output = finished(process)
     assert process.returncode == 1
     assert "nowhere.json" in output
     assert "Traceback" not in output, output
-    assert _group(process) == []
+    assert left(process) == []
 
 
 def test_a_recording_that_cannot_begin_ends_the_launch(ros_domain_id, tmp_path) -> None:
     """It must not hold the simulation for ever."""
-    process = _launch(
-        "scene.launch.py", "record:=true", f"bag:={tmp_path}", "markers:=false", "recrod:=true"
+    process = launch(
+        "bricksim_ros",
+        "scene.launch.py",
+        "record:=true",
+        f"bag:={tmp_path}",
+        "markers:=false",
+        "recrod:=true",
     )
-    output = _output(process)
+    output = finished(process)
     assert process.returncode == 1
     assert "exists, expected a new folder" in output
     assert "Traceback" not in output, output
     assert "recrod:= is not known; is record:= meant?" in output
-    assert _group(process) == []
+    assert left(process) == []
 
 
 @launch_pytest.fixture
@@ -541,23 +516,26 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(recorder_on_a_full_disk
 
 
 def test_a_parameter_out_of_range_ends_with_one_clear_line(ros_domain_id) -> None:
-    process = _launch("scene.launch.py", "real_time_factor:=-1.0", "markers:=false")
-    output = _output(process)
+    process = launch("bricksim_ros", "scene.launch.py", "real_time_factor:=-1.0", "markers:=false")
+    output = finished(process)
     assert "real_time_factor" in output and "-1.0" in output
     assert "Traceback" not in output, output
-    assert _group(process) == []
+    assert left(process) == []
 
 
 def test_the_press_demo_connects(ros_domain_id) -> None:
-    process = _launch("demo_press.launch.py", "real_time_factor:=1.0", "markers:=false")
-    output = _output(process)
+    process = launch(
+        "bricksim_ros", "demo_press.launch.py", "real_time_factor:=1.0", "markers:=false"
+    )
+    output = finished(process)
     assert "connected: part" in output, output
     assert process.returncode == 0
-    assert _group(process) == []
+    assert left(process) == []
 
 
 def test_the_drop_demo_ends_by_itself(ros_domain_id, tmp_path) -> None:
-    process = _launch(
+    process = launch(
+        "bricksim_ros",
         "demo_drop.launch.py",
         f"structure:={GUITAR}",
         "roll_deg:=40",
@@ -565,9 +543,9 @@ def test_the_drop_demo_ends_by_itself(ros_domain_id, tmp_path) -> None:
         "record:=true",
         f"bag:={tmp_path / 'bag'}",
     )
-    output = _output(process)
+    output = finished(process)
     assert "Traceback" not in output, output
-    assert _group(process) == []
+    assert left(process) == []
     episode = read_episode(tmp_path / "bag")
     assert verify(episode) == []
     first, last = episode.states[0], episode.states[-1]

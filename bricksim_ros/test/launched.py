@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launch files started as users start them, in a session of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+
+def launch(package: str, *arguments: str | Path) -> subprocess.Popen:
+    """Starts a launch file of a package."""
+    return subprocess.Popen(
+        ["ros2", "launch", package, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(process: subprocess.Popen, timeout: float = 120.0) -> str:
+    """What a launch prints until it ends; it is killed with all its processes if it does not."""
+    try:
+        return process.communicate(timeout=timeout)[0]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def left(process: subprocess.Popen) -> list[str]:
+    """Command lines of what still runs in the launch's session."""
+    found = subprocess.run(
+        ["ps", "-o", "args=", "--sid", str(process.pid)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
