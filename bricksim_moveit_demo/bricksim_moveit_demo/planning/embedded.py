@@ -47,6 +47,7 @@ from bricksim_moveit_demo.description import (
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene
+from bricksim_moveit_demo.planning.solutions import Solutions
 
 _CHECK_STEP = 0.02
 """Joint distance between collision checks along a motion [rad]: 17 mm at 0.85 m reach."""
@@ -54,8 +55,6 @@ _IK_POSITION = 1e-5
 """Greatest position error of an IK solution [m]."""
 _IK_ROTATION = 1e-4
 """Greatest rotation error of an IK solution [rad]."""
-_DISTINCT = 0.2
-"""Solutions closer than this [rad] count as the same."""
 _IK_MARGIN = 0.15
 """Distance of IK solutions from the joint limits [rad]: room for what follows."""
 _LINE_MARGIN = 0.03
@@ -177,7 +176,7 @@ class EmbeddedPlanner:
     ) -> list[Array]:
         here = scene.arm_positions(arm.joints)
         goal = CartesianConfiguration("world", arm.tool, np.asfortranarray(world_T_tool))
-        found: list[Array] = []
+        found = Solutions(here, count)
         blocked: Array | None = None
         for attempt, seed in enumerate(self._seeds(arm, here, world_T_tool)):
             solution = self._solve(arm, goal, seed, attempt)
@@ -186,12 +185,10 @@ class EmbeddedPlanner:
             q = self._full(scene, arm, solution)
             if self._scene.hasCollisions(q):
                 blocked = q
-            elif all(np.abs(solution - other).max() > _DISTINCT for other in found):
-                found.append(solution)
-                if len(found) == count:
-                    break
-        if found:
-            return sorted(found, key=lambda solution: float(np.linalg.norm(solution - here)))
+            elif found.add(solution):
+                break
+        if reached := found.nearest_first():
+            return reached
         where = "x, y, z = {:.3f}, {:.3f}, {:.3f} m".format(*world_T_tool[:3, 3])
         if blocked is None:
             raise UnreachableError(f"{arm.name}: no joint position puts the tool at {where}")

@@ -17,7 +17,7 @@ import numpy as np
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.description import ArmDescription
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.planning.moveit import ik_seeds, joined
+from bricksim_moveit_demo.planning.moveit import ik_seeds, straight_scale, through
 from bricksim_moveit_demo.planning.moveit_configuration import FREE, STRAIGHT, request_parameters
 from bricksim_moveit_demo.planning.moveit_messages import (
     allowed_matrix,
@@ -32,6 +32,7 @@ from bricksim_moveit_demo.planning.moveit_messages import (
 )
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_name
+from bricksim_moveit_demo.planning.solutions import Solutions
 
 _SERVICES = {
     "plan_kinematic_path": "GetMotionPlan",
@@ -99,7 +100,7 @@ class MoveGroupPlanner:
         """See `MotionPlanner.reach`."""
         self._synchronize(scene)
         here = scene.arm_positions(arm.joints)
-        found: list[Array] = []
+        found = Solutions(here, count)
         tries = 4 * (count + self._options.tries)
         for seed in itertools.islice(ik_seeds(here, self._options.seed), tries):
             request = ik_request(scene, arm, world_T_tool, seed, _IK_TIMEOUT)
@@ -109,16 +110,15 @@ class MoveGroupPlanner:
             state = answer.solution.joint_state
             positions = dict(zip(state.name, state.position, strict=True))
             solution = np.array([positions[joint] for joint in arm.joints])
-            if all(np.abs(solution - other).max() > 0.2 for other in found):
-                found.append(solution)
-                if len(found) == count:
-                    break
-        if not found:
+            if found.add(solution):
+                break
+        reached = found.nearest_first()
+        if not reached:
             place = "{:.3f}, {:.3f}, {:.3f}".format(*world_T_tool[:3, 3])
             raise UnreachableError(
                 f"{arm.name}: tool pose at {place} m: no solution without collision"
             )
-        return sorted(found, key=lambda solution: float(np.linalg.norm(solution - here)))
+        return reached
 
     def plan_to_joints(
         self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
@@ -152,19 +152,15 @@ class MoveGroupPlanner:
     ) -> Trajectory:
         """See `MotionPlanner.plan_straight`."""
         self._synchronize(scene)
-        # Pilz scales its Cartesian limits by the velocity factor.
-        share = (speed or self._options.linear_speed) / self._options.linear_speed
         parameters = request_parameters(STRAIGHT) | {
-            "max_velocity_scaling_factor": min(1.0, share * self._options.velocity_scale),
+            "max_velocity_scaling_factor": straight_scale(self._options, speed),
             "max_acceleration_scaling_factor": self._options.acceleration_scale,
         }
-        pieces = []
-        for pose in poses:
-            piece = self._plan(scene, arm, pose_goal(arm, pose), parameters, STRAIGHT)
-            pieces.append(piece)
-            last = dict(zip(arm.joints, piece.positions[-1].tolist(), strict=True))
-            scene = scene.with_positions(last)
-        return joined(pieces)
+
+        def plan(scene: PlanningScene, pose: Array) -> Trajectory:
+            return self._plan(scene, arm, pose_goal(arm, pose), parameters, STRAIGHT)
+
+        return through(scene, arm, poses, plan)
 
     # -- inside -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from bricksim_moveit_demo.planning.moveit_messages import (
 )
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
 from bricksim_moveit_demo.planning.scene import PlanningScene
+from bricksim_moveit_demo.planning.solutions import Solutions
 
 _IK_TIMEOUT = 0.1
 """Time for one inverse kinematics solution [s]."""
@@ -97,7 +98,7 @@ class MoveItPlanner:
         moveit_scene = self._scene(scene)
         here = scene.arm_positions(arm.joints)
         pose = self._pose(world_T_tool)
-        found: list[Array] = []
+        found = Solutions(here, count)
         solved = False
         for seed in itertools.islice(
             ik_seeds(here, self._options.seed), 4 * (count + self._options.tries)
@@ -112,15 +113,14 @@ class MoveItPlanner:
             if moveit_scene.is_state_colliding(state, arm.group, False):
                 continue
             solution = np.array(state.get_joint_group_positions(arm.group))
-            if all(np.abs(solution - other).max() > 0.2 for other in found):
-                found.append(solution)
-                if len(found) == count:
-                    break
-        if not found:
+            if found.add(solution):
+                break
+        reached = found.nearest_first()
+        if not reached:
             reason = "every solution is in collision" if solved else "no solution"
             place = "{:.3f}, {:.3f}, {:.3f}".format(*world_T_tool[:3, 3])
             raise UnreachableError(f"{arm.name}: tool pose at {place} m: {reason}")
-        return sorted(found, key=lambda solution: float(np.linalg.norm(solution - here)))
+        return reached
 
     def plan_to_joints(
         self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
@@ -155,15 +155,13 @@ class MoveItPlanner:
         """See `MotionPlanner.plan_straight`."""
         from geometry_msgs.msg import PoseStamped
 
-        # Pilz scales its Cartesian limits by the velocity factor.
-        share = (speed or self._options.linear_speed) / self._options.linear_speed
-        self._straight.max_velocity_scaling_factor = min(1.0, share * self._options.velocity_scale)
-        pieces = []
-        for pose in poses:
+        self._straight.max_velocity_scaling_factor = straight_scale(self._options, speed)
+
+        def plan(scene: PlanningScene, pose: Array) -> Trajectory:
             goal = fill(
                 PoseStamped(), {"header": {"frame_id": "world"}, "pose": pose_message(pose)}
             )
-            piece = self._plan(
+            return self._plan(
                 scene,
                 arm,
                 "straight motion",
@@ -171,10 +169,8 @@ class MoveItPlanner:
                 pose_link=arm.tool,
                 single_plan_parameters=self._straight,
             )
-            pieces.append(piece)
-            last = dict(zip(arm.joints, piece.positions[-1].tolist(), strict=True))
-            scene = scene.with_positions(last)
-        return joined(pieces)
+
+        return through(scene, arm, poses, plan)
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -242,6 +238,39 @@ def ik_seeds(here: Array, seed: int) -> Iterator[Array]:
     generator = np.random.default_rng(seed)
     while True:
         yield np.array(READY) + generator.uniform(-1.0, 1.0, 7)
+
+
+def straight_scale(options: PlanningOptions, speed: float | None) -> float:
+    """Velocity factor of straight motions: Pilz scales its Cartesian limits by it.
+
+    Args:
+        options: How plans are made.
+        speed: Wanted speed of the tool [m/s], None: that of the options.
+    """
+    share = (speed or options.linear_speed) / options.linear_speed
+    return min(1.0, share * options.velocity_scale)
+
+
+def through(
+    scene: PlanningScene,
+    arm: ArmDescription,
+    poses: Sequence[Array],
+    plan: Callable[[PlanningScene, Array], Trajectory],
+) -> Trajectory:
+    """A motion through poses, planned one after the other, each from where the last one ends.
+
+    Args:
+        scene: Where the motion begins.
+        arm: The arm.
+        poses: (4, 4) world_T_tool [m].
+        plan: Plans from a scene to a pose.
+    """
+    pieces = []
+    for pose in poses:
+        pieces.append(piece := plan(scene, pose))
+        last = dict(zip(arm.joints, piece.positions[-1].tolist(), strict=True))
+        scene = scene.with_positions(last)
+    return joined(pieces)
 
 
 def joined(pieces: Sequence[Trajectory]) -> Trajectory:
