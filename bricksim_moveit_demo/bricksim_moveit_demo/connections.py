@@ -23,6 +23,11 @@ def connection_key(connection: Connection) -> ConnectionKey:
     return (connection.stud_part, connection.hole_part, connection.offset, connection.yaw)
 
 
+def goal_key(goal: InsertionGoal) -> ConnectionKey:
+    """The connection that a goal asks for."""
+    return (goal.target, goal.part, goal.offset, goal.yaw % 4)
+
+
 def connections_of(graph: BrickTopologyGraph, part_ids: Iterable[int]) -> set[ConnectionKey]:
     """All connections that some parts have, among themselves and with others."""
     return {
@@ -70,9 +75,8 @@ def expectation(graph: BrickTopologyGraph, goal: InsertionGoal) -> Expectation:
     Raises:
         TaskError: The goal is impossible; the text says why.
     """
-    wanted = (goal.target, goal.part, tuple(goal.offset), goal.yaw % 4)
     try:
-        if wanted in connections_of(graph, [goal.part]):
+        if goal_key(goal) in connections_of(graph, [goal.part]):
             return Expectation((goal.part,), frozenset(connections_of(graph, [goal.part])))
         parts = tuple(graph.component_parts(graph.component_of(goal.part)))
         trial = graph.copy()

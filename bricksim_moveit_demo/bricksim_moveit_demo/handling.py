@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
-from bricksim_moveit_demo.connections import connections_of, expectation, lost_connections
+from bricksim_moveit_demo.connections import connections_of, expectation, goal_key, lost_connections
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.exchanging import take
 from bricksim_moveit_demo.grasps import Grasp
@@ -244,8 +244,8 @@ def _require_loose(world: World, goal: InsertionGoal) -> None:
     Raises:
         TaskError: Names what is held.
     """
-    wanted = (goal.target, goal.part, tuple(goal.offset), goal.yaw % 4)
-    if not world.is_fixed(goal.part) or wanted in connections_of(world.graph, [goal.part]):
+    seated = goal_key(goal) in connections_of(world.graph, [goal.part])
+    if seated or not world.is_fixed(goal.part):
         return
     if goal.part in world.fixed_parts:
         raise TaskError(f"brick {goal.part} is held by the world", Outcome.INVALID_GOAL)

@@ -67,6 +67,19 @@ class Scene(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One of the two that are pressed onto each other.
+
+    Attributes:
+        structure: It, as it stands.
+        loads: Wrenches by part id under a press of 1 N, one set for each place where it may act.
+    """
+
+    structure: Structure
+    loads: list[dict[int, Array]]
+
+
 class PressCheck:
     """Verdicts on one press.
 
@@ -113,42 +126,41 @@ class PressCheck:
             most: Force that is not exceeded in any case [N].
             supported: Further parts that are held meanwhile.
         """
-        supported = frozenset(supported)
-        reason = self._failure(most, supported)
+        sides = self._sides(supported)
+        reason = _failure(sides, most)
         if not reason:
             return PressVerdict(most)
-        weak = self._failure(least, supported)
+        weak = _failure(sides, least)
         if weak:
             return PressVerdict(0.0, weak)
         low, high = least, most
         for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
-            failure = self._failure(middle, supported)
+            failure = _failure(sides, middle)
             low, high = (low, middle) if failure else (middle, high)
             reason = failure or reason
         return PressVerdict(low, reason)
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _failure(self, force: float, supported: frozenset[int]) -> str:
-        """What gives way under a press [N] with its margin; empty if nothing does."""
+    def _sides(self, supported: Iterable[int]) -> list[_Side]:
+        """What is pressed on and what presses, where either can come apart."""
         graph = self._world.graph
         below: set[int] = set()
         for joint in self._joints:
             below.update(graph.component_parts(graph.component_of(joint.stud_part)))
-        for parts, end, sign in ((below, "stud_part", -1.0), (self._group, "hole_part", 1.0)):
-            if len(parts) < 2:
-                continue
-            held = frozenset({self._between})
-            if end == "stud_part":
-                held = self._world.fixed_parts | self._held | supported
-            structure = self._structure(parts, held)
-            for point in _POINTS:
-                loads = self._loads(structure, end, _MARGIN * sign * force, point)
-                analysis = analyze(structure, loads=loads, limit=False)
-                if not analysis.stable:
-                    return "; ".join(analysis.reasons)
-        return ""
+        resting = self._world.fixed_parts | self._held | frozenset(supported)
+        sides = (
+            (below, resting, "stud_part", -1.0),
+            (self._group, {self._between}, "hole_part", 1.0),
+        )
+        found = []
+        for parts, held, end, sign in sides:
+            if len(parts) > 1:
+                structure = self._structure(parts, held)
+                loads = [self._loads(structure, end, sign, point) for point in _POINTS]
+                found.append(_Side(structure, loads))
+        return found
 
     def _structure(self, parts: Collection[int], held: Collection[int]) -> Structure:
         """Some components of the scene, levelled: at rest on the table they are a little tilted."""
@@ -167,7 +179,7 @@ class PressCheck:
     def _loads(
         self, structure: Structure, end: str, force: float, point: tuple[float, float]
     ) -> dict[int, Array]:
-        """(6,) wrenches about the parts' COM [N, N m]: the press at the engaged studs."""
+        """(6,) wrenches about the parts' COM [N, N m]: a press at the engaged studs."""
         graph, poses = structure.graph, structure.part_poses()
         joints = [joint for joint in self._joints if getattr(joint, end) in poses]
         studs = sum(self._studs(joint) for joint in joints)
@@ -200,6 +212,17 @@ class PressCheck:
     def _shapes(self, joint: Connection) -> tuple[BrickShape, BrickShape]:
         graph = self._world.graph
         return graph.part(joint.stud_part).shape, graph.part(joint.hole_part).shape
+
+
+def _failure(sides: Iterable[_Side], force: float) -> str:
+    """What gives way under a press [N] with its margin; empty if nothing does."""
+    for side in sides:
+        for unit in side.loads:
+            loads = {part: _MARGIN * force * wrench for part, wrench in unit.items()}
+            analysis = analyze(side.structure, loads=loads, limit=False)
+            if not analysis.stable:
+                return "; ".join(analysis.reasons)
+    return ""
 
 
 def _levelled(pose: Array) -> Array:
