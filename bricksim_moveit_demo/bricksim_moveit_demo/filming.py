@@ -12,8 +12,18 @@ from scipy.spatial.transform import Rotation
 
 from bricksim_core.events import StepResult
 from bricksim_core.parts.mesh import Surface
-from bricksim_core.pictures import Scene, Solid, SolidKind, draw_motion, write_png, write_video
-from bricksim_core.pictures.camera import Camera
+from bricksim_core.pictures import (
+    STILL,
+    Camera,
+    Scene,
+    Solid,
+    SolidKind,
+    corner_points,
+    draw_motion,
+    fit_camera,
+    write_png,
+    write_video,
+)
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, transform
 from bricksim_moveit_demo.description import ArmDescription, franka, mesh_dir
@@ -25,6 +35,8 @@ _SPEED = 6.0
 """How much faster than the simulation the video runs."""
 _RATE = 15.0
 """Frames of the video per second."""
+_PICTURE_SIZE = (800, 600)
+"""Width and height of the picture [pixels]."""
 
 
 class Film:
@@ -75,29 +87,35 @@ class Film:
         return len(self._times)
 
     def write(self, video: Path, picture: Path) -> None:
-        """Writes the video and its last frame as a picture.
+        """Writes the video, and a picture of how the bricks are in the end from near by.
 
         Raises:
             PictureError: There is no headless OpenGL here, or a file cannot be written.
         """
+        end = self._simulator.result()
+        self.take(end.time, end.world_T_part)
+        parts, solids = np.array(self._parts), np.array(self._solids)
+        camera = _camera(len({arm.name for arm, _ in self._links}))
         frames = draw_motion(
             self._scene,
-            np.array(self._parts),
+            parts,
             captions=[f"{time:.1f} s, shown {_SPEED:g}x as fast" for time in self._times],
-            world_T_solid=np.array(self._solids),
-            camera=_camera(len({arm.name for arm, _ in self._links})),
+            world_T_solid=solids,
+            camera=camera,
         )
-        last = None
-
-        def passing():
-            nonlocal last
-            for frame in frames:
-                last = frame
-                yield frame
-
-        write_video(passing(), video, fps=_RATE)
-        if last is not None:
-            write_png(last, picture)
+        write_video(frames, video, fps=_RATE)
+        bricks = corner_points(self._scene.shapes, parts[-1])
+        (still,) = draw_motion(
+            self._scene,
+            parts[-1:],
+            world_T_solid=solids[-1:],
+            size=_PICTURE_SIZE,
+            camera=fit_camera(
+                bricks, _PICTURE_SIZE, azimuth=camera.azimuth, elevation=camera.elevation
+            ),
+            quality=STILL,
+        )
+        write_png(still, picture)
 
 
 def _camera(arms: int) -> Camera:
