@@ -17,7 +17,7 @@ from bricksim_core.mechanics.impacts import HIT_SPEED, closing_speeds, split_imp
 from bricksim_core.mechanics.loads import StepLoads
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.scene import Scene
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
@@ -52,7 +52,6 @@ class _Watched:
 
     Attributes:
         layout: The component.
-        fixed: True if the world holds it.
         anchored: (N,) parts that the world holds.
         impact: The impact that goes on.
         examined: Loads of the last call of the detector.
@@ -63,7 +62,6 @@ class _Watched:
     """
 
     layout: ComponentLayout
-    fixed: bool
     anchored: NDArray[np.bool_]
     utilization: Array
     impact: _Pulse | None = None
@@ -129,12 +127,11 @@ class LoadWatch:
                 continue
             self._watched[component] = _Watched(
                 layout,
-                bool(anchored.any()),
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
             )
             changed[component] = layout, anchored, self._component_of(int(layout.part_ids[0]))
-        held = [component for component, watched in self._watched.items() if watched.fixed]
+        held = [component for component, watched in self._watched.items() if watched.anchored.any()]
         self._ids = np.array(list(layouts), dtype=np.int64)
         self._bodies = bodies_of(layouts, self._watched.keys(), held)
         self.detector.follow(changed, old.keys() - self._watched.keys())
@@ -194,10 +191,8 @@ class LoadWatch:
     def utilization(self) -> tuple[IntArray, Array]:
         """(C,) connection ids, sorted, and (C,) their utilizations in the last frame."""
         watched = self._watched.values()
-        ids = np.concatenate(
-            [np.zeros(0, dtype=np.int64), *(w.layout.connection_ids for w in watched)]
-        )
-        values = np.concatenate([np.zeros(0), *(w.utilization for w in watched)])
+        ids = joined((w.layout.connection_ids for w in watched), dtype=np.int64)
+        values = joined(w.utilization for w in watched)
         order = np.argsort(ids)
         return ids[order], values[order]
 

@@ -8,8 +8,10 @@ that takes longer than reading a structure file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -85,6 +87,13 @@ def rotation_angle(rotation: Array) -> Array:
 
     matrices = rotation.reshape(-1, 3, 3)
     return Rotation.from_matrix(matrices).magnitude().reshape(rotation.shape[:-2])
+
+
+def joined(
+    arrays: Iterable[ArrayLike], shape: tuple[int, ...] = (), dtype: DTypeLike = np.float64
+) -> NDArray:
+    """(N, *shape) rows of some arrays, one after the other; there may be no array at all."""
+    return np.concatenate([np.zeros((0, *shape), dtype=dtype), *arrays])
 
 
 def cross(a: Array, b: Array) -> Array:

@@ -189,9 +189,7 @@ def test_drive_force_and_set_point_speed_are_limited(urdf: Path) -> None:
 def test_fast_light_joint_comes_to_rest(speed: float, acceleration: float) -> None:
     """A finger of 0.13 kg whose drive switched from limit to limit for ever, at 1.12 m/s."""
     one, none = np.ones(1), np.zeros(1)
-    drive = DriveConstants(
-        np.array([True]), 4000.0 * one, 120.0 * one, 70.0 * one, np.inf * one, 0.1 * one, none
-    )
+    drive = DriveConstants(4000.0 * one, 120.0 * one, 70.0 * one, np.inf * one, 0.1 * one, none)
     state = resting_drives(1)
     state.acceleration = np.array([acceleration])
     position, velocity, dt = none.copy(), np.array([speed]), 1.0 / 240.0

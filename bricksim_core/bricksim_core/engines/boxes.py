@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
 from bricksim_core.parts import PLATE_HEIGHT, SIDE_CLEARANCE, STUD_HEIGHT, STUD_PITCH
-from bricksim_core.spatial import Array, transform_points
+from bricksim_core.spatial import Array, joined, transform_points
 from bricksim_core.topology.boxes import separations
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -69,15 +69,12 @@ class Boxes:
 
 def concatenate(boxes: Sequence[Boxes]) -> Boxes:
     """All boxes of several sets, in order."""
-    if not boxes:
-        none = np.zeros(0, dtype=np.int64)
-        return Boxes(none, none, np.zeros((0, 3)), np.zeros((0, 3, 3)), np.zeros((0, 3)))
     return Boxes(
-        np.concatenate([b.part_ids for b in boxes]),
-        np.concatenate([b.shapes for b in boxes]),
-        np.concatenate([b.centres for b in boxes]),
-        np.concatenate([b.axes for b in boxes]),
-        np.concatenate([b.halves for b in boxes]),
+        joined((b.part_ids for b in boxes), dtype=np.int64),
+        joined((b.shapes for b in boxes), dtype=np.int64),
+        joined((b.centres for b in boxes), (3,)),
+        joined((b.axes for b in boxes), (3, 3)),
+        joined((b.halves for b in boxes), (3,)),
     )
 
 
@@ -155,7 +152,7 @@ def penetrating(
         rows = slice(start, start + _ROWS)
         touch = (low_a[rows, None] < high_b) & (low_b < high_a[rows, None])
         pairs.append(np.argwhere(np.all(touch, axis=2)) + np.array([start, 0]))
-    first, second = np.concatenate([np.zeros((0, 2), dtype=np.intp), *pairs]).T
+    first, second = joined(pairs, (2,), np.intp).T
     if skip is not None:
         other = skip[first] != skip[near[second]]
         first, second = first[other], second[other]

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.spatial import Array, cross, inverse, transform_points
+from bricksim_core.spatial import Array, cross, inverse, joined, transform_points
 from bricksim_core.topology.layout import ComponentLayout
 
 _LEAST_LENGTH = 1e-3
@@ -58,13 +58,13 @@ class RigidGroups:
         shapes = [shape for layout in layouts for shape in layout.shapes]
         masses = np.array([s.mass for s in shapes])
         local_coms = np.array([s.com for s in shapes]).reshape(-1, 3)
-        poses = _stack([layout.component_T_parts for layout in layouts], (4, 4))
+        poses = joined([layout.component_T_parts for layout in layouts], (4, 4))
         coms = transform_points(poses, local_coms)
         total = _sum(masses, starts)
         com = _sum(masses[:, None] * coms, starts) / total[:, None]
         square = _sum(masses * np.square(coms - com[group]).sum(axis=1), starts) / total
         return cls(
-            part_ids=_stack([layout.part_ids for layout in layouts], ()).astype(np.int64),
+            part_ids=joined([layout.part_ids for layout in layouts], dtype=np.int64),
             starts=starts,
             group=group,
             masses=masses,
@@ -217,7 +217,3 @@ def _sum(values: Array, starts: NDArray[np.intp]) -> Array:
     if not len(starts):
         return np.zeros((0, *values.shape[1:]))
     return np.add.reduceat(values, starts, axis=0)
-
-
-def _stack(arrays: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
-    return np.concatenate([np.zeros((0, *shape)), *arrays])

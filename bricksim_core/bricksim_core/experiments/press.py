@@ -27,7 +27,7 @@ from bricksim_core.experiments.setup import (
 from bricksim_core.mechanics.analysis import STANDARD_GRAVITY
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.simulator import Simulator, SimulatorConfig
-from bricksim_core.spatial import Array, inverse, transform_points
+from bricksim_core.spatial import Array, inverse, joined, transform_points
 from bricksim_core.topology import Structure
 
 MAX_FORCE = 1000.0
@@ -200,7 +200,7 @@ def _middle_of_covered_studs(
             local = (cells - 0.5 * np.array([shape.length, shape.width])) * STUD_PITCH
             flat = np.concatenate([local, np.zeros((len(local), 1))], axis=1)
             studs.append(transform_points(poses[part_id], flat))
-    points = np.concatenate([np.zeros((0, 3)), *studs])
+    points = joined(studs, (3,))
     covered = np.zeros(len(points), dtype=np.bool_)
     for part_id in lowest_parts(upper):
         pose = upper_pose @ upper.part_poses()[part_id]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.dynamics import MassProperties, mass_properties
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 
@@ -102,7 +102,7 @@ def bodies_of(
     """
     ids = sorted(layouts)
     bodies = [_body(layouts[component]) for component in ids]
-    part_ids = _joined([layouts[component].part_ids for component in ids], np.int64)
+    part_ids = joined([layouts[component].part_ids for component in ids], dtype=np.int64)
     counts = [len(layouts[component].part_ids) for component in ids]
     order = np.argsort(part_ids, kind="stable")
 
@@ -115,7 +115,7 @@ def bodies_of(
     chosen = [layouts[ids[row]] for row in rows]
     sizes = np.array([counts[row] for row in rows], dtype=np.int64)
     owner = np.repeat(np.arange(len(rows)), sizes)
-    local = _joined([layout.coms for layout in chosen], float, 3)
+    local = joined([layout.coms for layout in chosen], (3,))
     coms = np.array([body.com for body in bodies], dtype=float).reshape(-1, 3)
     inertia = np.array([bodies[row].inertia for row in rows], dtype=float).reshape(-1, 3, 3)
     return Bodies(
@@ -127,10 +127,10 @@ def bodies_of(
         first=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         owner=owner,
         held=np.array([ids[row] in held for row in rows], dtype=bool),
-        masses=_joined([layout.masses for layout in chosen], float),
+        masses=joined([layout.masses for layout in chosen]),
         local=local,
         arms=local - coms[np.array(rows, dtype=np.int64)][owner],
-        inertias=_joined([layout.inertias for layout in chosen], float, 3, 3),
+        inertias=joined([layout.inertias for layout in chosen], (3, 3)),
         mass=np.array([bodies[row].mass for row in rows], dtype=float),
         inertia=inertia,
         mobility=np.linalg.inv(inertia),
@@ -140,7 +140,3 @@ def bodies_of(
 @lru_cache(maxsize=1024)
 def _body(layout: ComponentLayout) -> MassProperties:
     return mass_properties(layout)
-
-
-def _joined(arrays: list, kind: type, *shape: int) -> NDArray:
-    return np.concatenate([np.zeros((0, *shape), dtype=kind), *arrays])

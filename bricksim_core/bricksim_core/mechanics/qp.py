@@ -14,6 +14,7 @@ import osqp
 import piqp
 import scipy.sparse as sp
 
+from bricksim_core.mechanics.interior_solver import interior_solver
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.spatial import Array
 
@@ -157,10 +158,7 @@ def solve_interior(
     """
     rows = sp.csr_matrix(A)
     equal = np.equal(low, high)
-    solver = piqp.SparseSolver()
-    solver.settings.verbose = False
-    solver.settings.eps_abs = solver.settings.eps_rel = tolerance
-    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = tolerance
+    solver = interior_solver(tolerance)
     solver.setup(
         sp.csc_matrix(P),
         q,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.structure import Structure
 
@@ -72,13 +72,13 @@ def part_boxes(structure: Structure) -> PartBoxes:
     """Bodies of all parts of a structure."""
     layouts = [(c, structure.graph.layout(c)) for c in structure.graph.component_ids]
     poses = [structure.component_poses[c] @ layout.component_T_parts for c, layout in layouts]
-    world = np.concatenate([np.zeros((0, 4, 4)), *poses])
+    world = joined(poses, (4, 4))
     cells = [layout.dimensions for _, layout in layouts]
-    halves: Array = np.concatenate([np.zeros((0, 3)), *cells]) * (0.5 * GRID_CELL)
+    halves: Array = joined(cells, (3,)) * (0.5 * GRID_CELL)
     axes = world[:, :3, :3]
     ids = [layout.part_ids for _, layout in layouts]
     return PartBoxes(
-        part_ids=np.concatenate([np.zeros(0, dtype=np.int64), *ids]),
+        part_ids=joined(ids, dtype=np.int64),
         components=np.repeat(
             np.array([c for c, _ in layouts], dtype=np.int64), [len(i) for i in ids]
         ),

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bricksim_core.engines.protocol import RobotSpec
 from bricksim_core.spatial import Array
@@ -33,7 +32,6 @@ class DriveConstants:
     """Drives of one robot, by its J joints; joints without a drive have no force.
 
     Attributes:
-        driven: (J,) whether a joint has a drive.
         stiffness: (J,) [N m/rad or N/m].
         damping: (J,) of the drive [N m s/rad or N s/m].
         force: (J,) greatest force [N m or N].
@@ -42,7 +40,6 @@ class DriveConstants:
         friction: (J,) viscous damping of the joints themselves [N m s/rad or N s/m].
     """
 
-    driven: NDArray[np.bool_]
     stiffness: Array
     damping: Array
     force: Array
@@ -80,7 +77,6 @@ def drive_constants(
     """Collects a robot's drives by its joints."""
     drives = np.array([spec.drives.get(j, (0.0, 0.0, 0.0)) for j in joints]).reshape(-1, 3)
     return DriveConstants(
-        driven=np.array([j in spec.drives for j in joints], dtype=np.bool_),
         stiffness=drives[:, 0],
         damping=drives[:, 1],
         force=drives[:, 2],

@@ -16,7 +16,7 @@ from bricksim_core.engines.mujoco.pool import NO_COMPONENT, Pool
 from bricksim_core.engines.mujoco.robots import RobotIndex
 from bricksim_core.engines.mujoco.specification import GROUND
 from bricksim_core.engines.protocol import BODY_SHAPE, NO_PART
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
 
 
@@ -74,8 +74,7 @@ class SceneIndex:
     @property
     def robot_geoms(self) -> NDArray[np.intp]:
         """Geoms of all robots."""
-        none = np.zeros(0, dtype=np.intp)
-        return np.concatenate([none, *(robot.geoms for robot in self.robots.values())])
+        return joined((robot.geoms for robot in self.robots.values()), dtype=np.intp)
 
 
 def make_index(

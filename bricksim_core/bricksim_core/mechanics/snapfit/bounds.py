@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array, cross, joined
 from bricksim_core.topology.layout import ComponentLayout
 
 
@@ -105,7 +105,6 @@ def _spanning_tree(
         above.append(row[at])
         at = parent[at]
         part, at = part[row[at] >= 0], at[row[at] >= 0]
-    none = np.zeros(0, dtype=np.int64)
-    entries = (np.concatenate([none, *above]), np.concatenate([none, *hanging]))
+    entries = (joined(above, dtype=np.int64), joined(hanging, dtype=np.int64))
     ones = np.ones(len(entries[0]))
     return tree, sp.csr_array(sp.coo_array((ones, entries), shape=(len(tree), count)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
 
 LEAF = 32
@@ -152,7 +152,7 @@ def arrange(
         b: (m,) the other.
         count: Number of nodes.
     """
-    order = np.concatenate([np.zeros(0, dtype=np.int64), *groups])
+    order = joined(groups, dtype=np.int64)
     place = np.empty(count, dtype=np.int64)
     place[order] = np.arange(count)
     ends = np.cumsum([len(group) for group in groups]).tolist()

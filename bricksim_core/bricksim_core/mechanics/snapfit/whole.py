@@ -13,6 +13,7 @@ import piqp
 import scipy.sparse as sp
 
 from bricksim_core.errors import SolverError
+from bricksim_core.mechanics.interior_solver import interior_solver
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.yielding import Equations, Yielded
 from bricksim_core.spatial import Array
@@ -134,11 +135,7 @@ def interior_point(
     inequalities = None if rows is None else sp.csc_matrix(rows)
     status = piqp.PIQP_UNSOLVED
     for tolerance in _INTERIOR_TOLERANCES:
-        solver = piqp.SparseSolver()
-        settings = solver.settings
-        settings.verbose = False
-        settings.eps_abs = settings.eps_rel = tolerance
-        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = tolerance
+        solver = interior_solver(tolerance)
         solver.setup(
             square, linear, sp.csc_matrix(equal), value, inequalities, None, upper, lower, None
         )
