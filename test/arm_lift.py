@@ -27,6 +27,7 @@ class Lift:
         turn: How far it turned in the hand during the lift [rad].
         carried: Vertical force of the robot on the brick at the end over its weight.
         apart: Whether nothing but the robot touches it at the end.
+        finger_speed: Greatest speed that a finger tells in the last 0.1 s [m/s].
     """
 
     rise: float
@@ -34,6 +35,7 @@ class Lift:
     turn: float
     carried: float
     apart: bool
+    finger_speed: float
 
 
 def lift(engine: Engine) -> Lift:
@@ -47,10 +49,12 @@ def lift(engine: Engine) -> Lift:
     stand = BrickShape(1, 1, int(height / 0.0032), has_studs=False)
     top = stand.size[2]
     x, y = hand[:2, 3]
+    # Slightly turned, so that the pads have to straighten it.
+    askew = transform([x, y, top + 2e-5], [0.0, 0.0, np.sin(0.015), np.cos(0.015)])
     engine.update(
         [],
         [
-            _body(0, brick, transform([x - 0.016, y - 0.008, top + 2e-5])),
+            _body(0, brick, askew @ transform([-0.016, -0.008, 0.0])),
             _body(1, _layout(stand, 1), transform([x - 0.004, y - 0.004, 0.0]), fixed=True),
         ],
     )
@@ -64,13 +68,14 @@ def lift(engine: Engine) -> Lift:
     after = _run(engine, 1.0)
     held = inverse(engine.link_pose("fr3", "fr3_hand_tcp")) @ after
     change = inverse(grip) @ held
-    force, touching = _forces(engine)
+    force, touching, speed = _at_the_end(engine, arm)
     return Lift(
         rise=float(after[2, 3] - before[2, 3]),
         slip=float(np.linalg.norm(change[:3, 3])),
         turn=float(rotation_angle(change[:3, :3])),
         carried=force / (brick.masses[0] * 9.81),
         apart=touching <= {"fr3/fr3_leftfinger", "fr3/fr3_rightfinger"},
+        finger_speed=speed,
     )
 
 
@@ -81,9 +86,10 @@ def _run(engine: Engine, seconds: float) -> Array:
     return report.world_T_component[0] if len(report.component_ids) else np.eye(4)
 
 
-def _forces(engine: Engine) -> tuple[float, set[str]]:
-    """Mean vertical force on the brick over 0.1 s [N] and names of what touches it."""
-    total, names = 0.0, set()
+def _at_the_end(engine: Engine, arm: ArmDescription) -> tuple[float, set[str], float]:
+    """Mean vertical force on the brick over 0.1 s [N], names of what touches it, and the greatest
+    speed that a finger tells [m/s]."""
+    total, names, speed = 0.0, set(), 0.0
     steps = round(0.1 / engine.timestep)
     for _ in range(steps):
         contacts = engine.step().contacts
@@ -91,7 +97,10 @@ def _forces(engine: Engine) -> tuple[float, set[str]]:
         total += contacts.impulse[rows, 2].sum() / engine.timestep
         rows &= contacts.normal_impulse > 0.0
         names |= {contacts.names[i] if i >= 0 else "brick" for i in contacts.other[rows]}
-    return total / steps, names
+        state = engine.joint_state("fr3")
+        fingers = np.isin(state.names, arm.fingers)
+        speed = max(speed, float(np.abs(state.velocities[fingers]).max()))
+    return total / steps, names, speed
 
 
 def _layout(shape: BrickShape, part_id: int):

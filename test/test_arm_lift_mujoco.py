@@ -16,3 +16,5 @@ def test_arm_lifts_a_brick():
     assert result.turn < 1e-3
     assert result.carried == pytest.approx(1.0, abs=1e-3)
     assert result.apart
+    # Fingers that press on a brick stand still, and say so: grippers wait for it.
+    assert result.finger_speed < 1e-3

@@ -29,8 +29,9 @@ def test_put_sets_both_and_copies():
     assert points.targets.tolist() == points.now.tolist() == [2.0]
 
 
-def test_efforts_are_the_means_of_a_step():
+def test_speeds_and_efforts_are_the_means_of_a_step():
     drives = Drives([(100.0, 10.0, 50.0), (100.0, 10.0, 50.0), None])
     before, now = np.array([0.0, -3.0, 0.0]), np.array([0.01, -3.0, 0.5])
-    efforts = drives.efforts(np.array([0.2, 0.0, 1.0]), before, now, 0.02)
+    speeds, efforts = drives.speeds_and_efforts(np.array([0.2, 0.0, 1.0]), before, now, 0.02)
+    assert speeds == pytest.approx([0.5, 0.0, 25.0])
     assert efforts == pytest.approx([100 * (0.2 - 0.005) - 10 * 0.5, 50.0, 0.0])

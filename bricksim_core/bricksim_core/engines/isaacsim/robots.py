@@ -70,11 +70,15 @@ class Robot:
         self.restore(RobotState(start, np.zeros(len(start)), start, start))
 
     def state(self) -> JointState:
-        """Positions, velocities and drive efforts of all joints."""
+        """Positions, and mean velocities and drive efforts over the last step, of all joints."""
         positions, velocities = self._motion()
         before = positions if self._before is None else self._before
-        efforts = self._drives.efforts(self._set_points.now, before, positions, self._dt)
-        return JointState(self._names, positions, velocities, efforts)
+        speeds, efforts = self._drives.speeds_and_efforts(
+            self._set_points.now, before, positions, self._dt
+        )
+        if self._before is None:
+            speeds = velocities
+        return JointState(self._names, positions, speeds, efforts)
 
     def set_targets(self, targets: Mapping[str, float]) -> None:
         """Position targets by joint name [rad or m]."""

@@ -94,12 +94,16 @@ class Robot:
         return inside[max(inside, key=len)] if inside else None
 
     def state(self) -> JointState:
-        """Positions, velocities and drive efforts of all joints."""
+        """Positions, and mean velocities and drive efforts over the last step, of all joints."""
         positions = self._positions()
         before = positions if self._before is None else self._before
-        efforts = self._drives.efforts(self._set_points.now, before, positions, self._dt)
+        speeds, efforts = self._drives.speeds_and_efforts(
+            self._set_points.now, before, positions, self._dt
+        )
+        if self._before is None:
+            speeds = self._read("jointVelocity")
         joints = tuple(joint.name for joint in self.model.joints)
-        return JointState(joints, positions.copy(), self._read("jointVelocity"), efforts)
+        return JointState(joints, positions.copy(), speeds, efforts)
 
     def set_targets(self, targets: Mapping[str, float]) -> None:
         """Position targets by joint name [rad or m]."""

@@ -198,16 +198,19 @@ class Session:
             halves: (3,) half extents [m].
             rotation: (4,) quaternion xyzw.
         """
-        hits = self.physx.overlap(
-            SceneQueryGeometryType.BOX,
-            SceneQueryMode.ALL,
-            half_extent=halves.tolist(),
-            position=centre.tolist(),
-            rotation=rotation.tolist(),
-        )
-        if not hits:
-            return []
-        return self.physx.get_scene_query_paths_from_ids([hit["collision"] for hit in hits])
+        with warnings.catch_warnings():
+            # Deprecated, while this release has nothing else that asks what a shape overlaps.
+            warnings.filterwarnings("ignore", message="ovphysx scene queries", module=__name__)
+            hits = self.physx.overlap(
+                SceneQueryGeometryType.BOX,
+                SceneQueryMode.ALL,
+                half_extent=halves.tolist(),
+                position=centre.tolist(),
+                rotation=rotation.tolist(),
+            )
+            if not hits:
+                return []
+            return self.physx.get_scene_query_paths_from_ids([hit["collision"] for hit in hits])
 
     def handle(self, path: str) -> int:
         """The handle by which sessions name a prim."""
@@ -260,7 +263,5 @@ def _prepare_process() -> None:
         Path(newton_usd_schemas.__path__[0]),
     ]
     ovstage.population.register_usd_schemas([str(root) for root in roots])
-    # The successor of scene queries is not there yet.
-    warnings.filterwarnings("ignore", message=".*[Ss]cene.quer.*deprecated")
     # Reads and writes on the CPU go through Warp arrays, which look for a CUDA driver once.
     warnings.filterwarnings("ignore", message="ovphysx is in CPU-only mode", module="ovphysx")
