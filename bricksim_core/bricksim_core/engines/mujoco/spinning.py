@@ -16,7 +16,14 @@ from bricksim_core.spatial import Array, cross
 
 SLOW = 0.01
 """Turn in a step [rad] below which the explicit term is as good: its error is of this order."""
-_ITERATIONS = 6
+_ITERATIONS = 12
+_CONVERGED = 1e-9
+"""Change of the turn in a step [rad] with which the iteration ends."""
+_EYE = np.eye(3)
+_CROSS = np.zeros((3, 9))
+"""Maps vectors to the matrices of their cross products, row by row."""
+for _i, _place, _sign in ((0, 5, -1), (0, 7, 1), (1, 2, 1), (1, 6, -1), (2, 1, -1), (2, 3, 1)):
+    _CROSS[_i, _place] = _sign
 
 
 def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
@@ -35,29 +42,31 @@ def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
     for _ in range(_ITERATIONS):
         turned, slope = _turned_moment(inertia, after, dt)
         step = np.linalg.solve(slope, (turned - moment)[:, :, None])[:, :, 0]
+        size = np.sqrt(np.einsum("ni,ni->n", step, step)) * dt
+        greatest = size.max()
         # A turn changes by a third of a radian at most, so that the iteration cannot leap.
-        size = np.linalg.norm(step, axis=1, keepdims=True) * dt
-        after = after - step * np.minimum(1.0, 0.3 / np.maximum(size, 1e-12))
+        if greatest > 0.3:
+            step *= np.minimum(1.0, 0.3 / np.maximum(size, 0.3))[:, None]
+        after -= step
+        if greatest < _CONVERGED:
+            break
     return cross(angular, moment) + inertia * (after - angular) / dt
 
 
 def _turned_moment(inertia: Array, angular: Array, dt: float) -> tuple[Array, Array]:
-    """exp(h w) I w and its derivative by w (that of exp to first order in h w)."""
+    """exp(h w) I w and its derivative by w (that of exp to second order in h w)."""
     moment = inertia * angular
-    angle = np.linalg.norm(angular, axis=1) * dt
-    axis = angular * dt / np.maximum(angle, 1e-12)[:, None]
-    sine, cosine = np.sin(angle)[:, None], np.cos(angle)[:, None]
-    along = np.sum(axis * moment, axis=1)[:, None]
-    turned = moment * cosine + cross(axis, moment) * sine + axis * along * (1.0 - cosine)
-    rotation = _cross_matrix(axis) * sine[:, :, None]
-    rotation += axis[:, :, None] * axis[:, None, :] * (1.0 - cosine)[:, :, None]
-    rotation += np.eye(3) * cosine[:, :, None]
-    slope = rotation * inertia[:, None, :] - dt * _cross_matrix(turned)
+    half = 0.5 * dt * np.sqrt(np.einsum("ni,ni->n", angular, angular))[:, None, None]
+    skew = _cross_matrix(dt * angular)
+    # Rodrigues' formula: sin a / a and (1 - cos a) / a^2 have no pole.
+    first, second = np.sinc(2.0 / np.pi * half), 0.5 * np.sinc(half / np.pi) ** 2
+    rotation = _EYE + first * skew + second * (skew @ skew)
+    turned = (rotation @ moment[:, :, None])[:, :, 0]
+    slope = rotation * inertia[:, None, :]
+    slope -= _cross_matrix(dt * turned) @ (_EYE + second * skew)
     return turned, slope
 
 
 def _cross_matrix(vectors: Array) -> Array:
     """(N, 3, 3) matrices of the cross product with (N, 3) vectors."""
-    x, y, z = vectors.T
-    zero = np.zeros_like(x)
-    return np.moveaxis(np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]), -1, 0)
+    return (vectors @ _CROSS).reshape(-1, 3, 3)
