@@ -380,6 +380,67 @@ def test_layout_is_kept_until_the_component_changes():
     assert graph.layout(graph.component_of(0)).part_ids.tolist() == [0, 1, 2]
 
 
+LAYOUT_ARRAYS = (
+    "part_ids grids connection_ids stud_index hole_index offsets yaws dimensions masses"
+    " component_T_parts coms inertias footprints boxes"
+).split()
+
+
+def anew(graph):
+    """The same parts, connections and poses in a graph without a past."""
+    other = BrickTopologyGraph()
+    for part in graph.parts():
+        other.add_part(part.shape, part_id=part.id, grid=graph.grid_pose(part.id))
+    for c in graph.connections.values():
+        other.connect(
+            c.stud_part, c.hole_part, c.offset, c.yaw, connection_id=c.id, closure=False
+        )
+    return other
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_layouts_of_pieces_are_those_of_a_new_graph(seed):
+    """Broken again and again, some layouts asked for in between and some parts joined again."""
+    rng = random.Random(seed)
+    graph = BrickTopologyGraph()
+    for x, y, z in itertools.product(range(3), range(2), range(7)):
+        brick = BrickShape(4, 2, rng.choice([1, 3]) if z == 6 else 3)
+        graph.add_part(brick, grid=GridPose(4 * x + 2 * (z % 2), 2 * y + z // 2 % 2, 3 * z))
+    grids = {p.id: graph.grid_pose(p.id) for p in graph.parts()}
+    pairs = [
+        (low.id, high.id)
+        for low, high in itertools.permutations(graph.parts(), 2)
+        if grids[high.id].z == grids[low.id].z + low.shape.height
+        and columns(grids[low.id], low.shape) & columns(grids[high.id], high.shape)
+    ]
+
+    def join(low, high):
+        between = grids[low].inverse() @ grids[high]
+        graph.connect(low, high, (between.x, between.y), between.yaw, closure=False)
+
+    for pair in pairs:
+        join(*pair)
+    for turn in range(25):
+        ended = rng.sample(sorted(graph.connections), min(3, len(graph.connections)))
+        broken = [(graph.connection(i).stud_part, graph.connection(i).hole_part) for i in ended]
+        graph.disconnect(ended)
+        if turn % 5 == 4:
+            join(*broken[0])
+        if turn == 12:
+            graph.remove_part(rng.choice(graph.part_ids))
+        asked = graph.component_ids if turn % 3 == 0 else graph.component_ids[:1]
+        expected = anew(graph)
+        for component in asked:
+            layout = graph.copy().layout(component)
+            assert graph.layout(component) is graph.layout(component)
+            other = expected.layout(expected.component_of(int(layout.part_ids[0])))
+            assert layout.shapes == other.shapes == graph.layout(component).shapes
+            for name in LAYOUT_ARRAYS:
+                got = getattr(graph.layout(component), name)
+                np.testing.assert_array_equal(getattr(layout, name), getattr(other, name))
+                np.testing.assert_array_equal(got, getattr(other, name))
+
+
 def random_wall(rng, layers=6, width=12):
     """Bricks of a wall with gaps: (x, layer, length)."""
     bricks = []

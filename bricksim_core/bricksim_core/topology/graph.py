@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import SupportsIndex
 
@@ -127,6 +127,8 @@ class BrickTopologyGraph:
         self._next_connection = 0
         self._next_component = 0
         self._layouts: dict[int, ComponentLayout] = {}
+        # Of components that lost parts or connections since: the last layout, what ended.
+        self._former: dict[int, tuple[ComponentLayout, frozenset[int]]] = {}
 
     def copy(self) -> BrickTopologyGraph:
         """An independent graph that equals this one, the ids that it will give included."""
@@ -142,7 +144,7 @@ class BrickTopologyGraph:
         other._next_part = self._next_part
         other._next_connection = self._next_connection
         other._next_component = self._next_component
-        other._layouts = dict(self._layouts)
+        other._layouts, other._former = dict(self._layouts), dict(self._former)
         return other
 
     def continue_ids(self, other: BrickTopologyGraph) -> None:
@@ -271,7 +273,13 @@ class BrickTopologyGraph:
         """
         component = self._component(component_id)
         if component_id not in self._layouts:
-            self._layouts[component_id] = self._new_layout(component.parts)
+            former = self._former.pop(component_id, None)
+            if former is None:
+                layout = self._new_layout(component.parts)
+            else:
+                whole, ended = former
+                layout = whole.kept(np.array(sorted(component.parts), dtype=np.int64), ended)
+            self._layouts[component_id] = layout
         return self._layouts[component_id]
 
     # -- changing ---------------------------------------------------------------------------
@@ -322,7 +330,7 @@ class BrickTopologyGraph:
         separated = self.disconnect(c.id for c in self.connections_of(part_id))
         own = self._component_of.pop(part_id)
         del self._components[own]
-        self._layouts.pop(own, None)
+        self._forget_layout(own)
         self._graph.remove_node(part_id)
         pieces = separated.pieces.get(before, (before,))
         return Separated(separated.connections, {before: tuple(p for p in pieces if p != own)})
@@ -365,7 +373,7 @@ class BrickTopologyGraph:
         if stud_component is hole_component:
             self._require_consistent(connection, stud_T_hole)
             self._insert([connection])
-            self._layouts.pop(stud_component.id, None)
+            self._forget_layout(stud_component.id)
             return Joined((connection,), stud_component.id)
 
         stud_T_hole_frame = target @ hole_component.parts[hole_part].inverse()
@@ -401,7 +409,7 @@ class BrickTopologyGraph:
             self._component_of[part_id] = kept.id
         del self._components[absorbed.id]
         for changed in (kept.id, absorbed.id):
-            self._layouts.pop(changed, None)
+            self._forget_layout(changed)
         self._insert(joined)
         return Joined(tuple(joined), kept.id, absorbed.id, kept_T_absorbed)
 
@@ -433,7 +441,7 @@ class BrickTopologyGraph:
             for component_id in absorbed:
                 del self._components[component_id]
             for changed in (kept_id, *absorbed):
-                self._layouts.pop(changed, None)
+                self._forget_layout(changed)
         self._insert(new)
 
     def disconnect(self, connection_ids: Iterable[int]) -> Separated:
@@ -453,10 +461,12 @@ class BrickTopologyGraph:
                 self._graph.remove_edge(*pair)
         pieces = {}
         for component_id, part_ids in ends.items():
-            self._layouts.pop(component_id, None)
+            former = self._without(component_id, {c.id for c in ended})
             component = self._components[component_id]
             split = [self._split_off(component, p) for p in self._cut_off(part_ids)]
             pieces[component_id] = (component_id, *split)
+            if former is not None:
+                self._former.update(dict.fromkeys(pieces[component_id], former))
         return Separated(tuple(ended), pieces)
 
     # -- inside -----------------------------------------------------------------------------
@@ -466,6 +476,18 @@ class BrickTopologyGraph:
             return self._components[component_id]
         except KeyError:
             raise UnknownIdError(f"component id {component_id!r} does not exist") from None
+
+    def _forget_layout(self, component_id: int) -> None:
+        self._layouts.pop(component_id, None)
+        self._former.pop(component_id, None)
+
+    def _without(
+        self, component_id: int, ended: Collection[int]
+    ) -> tuple[ComponentLayout, frozenset[int]] | None:
+        """Forgets a component's layout; the last one and what has ended since, if there is one."""
+        whole, before = self._former.pop(component_id, (None, frozenset()))
+        whole = self._layouts.pop(component_id, whole)
+        return None if whole is None else (whole, before | ended)
 
     def _new_layout(self, grids: dict[int, GridPose]) -> ComponentLayout:
         part_ids = sorted(grids)

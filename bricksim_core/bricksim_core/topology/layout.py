@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,7 +43,7 @@ class ComponentLayout:
 
     @cached_property
     def _kinds(self) -> tuple[tuple[BrickShape, ...], IntArray]:
-        """The distinct shape objects, and (N,) which of them each part has."""
+        """All shape objects, each once, and (N,) which of them each part has."""
         place: dict[int, int] = {}
         which = [place.setdefault(id(shape), len(place)) for shape in self.shapes]
         distinct = {id(shape): shape for shape in self.shapes}
@@ -91,3 +92,39 @@ class ComponentLayout:
         """(N, 2, 3) least and greatest corners of the bodies [studs, studs, plates], component
         frame."""
         return grid_boxes(self.grids, self.dimensions)
+
+    def kept(self, part_ids: IntArray, ended: Collection[int]) -> ComponentLayout:
+        """What is left of the component; all that was worked out for its parts is taken over.
+
+        Args:
+            part_ids: (M,) sorted ids of the parts that are left.
+            ended: Ids of connections that ended between them; those of other parts go anyway.
+        """
+        rows = np.searchsorted(self.part_ids, part_ids)
+        place = np.full(len(self.part_ids), -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        stud, hole = place[self.stud_index], place[self.hole_index]
+        alive = (stud >= 0) & (hole >= 0)
+        alive &= ~np.isin(self.connection_ids, np.fromiter(ended, dtype=np.int64))
+        known = self.__dict__
+        new = ComponentLayout(
+            part_ids=part_ids,
+            shapes=tuple(map(self.shapes.__getitem__, rows.tolist())),
+            grids=self.grids[rows],
+            connection_ids=self.connection_ids[alive],
+            stud_index=stud[alive],
+            hole_index=hole[alive],
+            offsets=self.offsets[alive],
+            yaws=self.yaws[alive],
+        )
+        for name in _PER_PART:
+            if name in known:
+                new.__dict__[name] = known[name][rows]
+        if "_kinds" in known:
+            shapes, which = known["_kinds"]
+            new.__dict__["_kinds"] = shapes, which[rows]
+        return new
+
+
+_PER_PART = ("dimensions", "masses", "component_T_parts", "coms", "inertias", "boxes", "footprints")
+"""Cached properties with a row for each part."""

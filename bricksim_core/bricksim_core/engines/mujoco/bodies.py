@@ -12,11 +12,13 @@ from functools import cached_property
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes
-from bricksim_core.engines.protocol import BodySpec
+from bricksim_core.engines.exposure import exposed_parts
+from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
 from bricksim_core.spatial import Array, inverse
 
 
@@ -31,6 +33,7 @@ class Body:
         body_T_component: (4, 4) its inverse [m].
         moments: (3,) principal moments of inertia [kg m^2].
         boxes: Colliders in the component frame.
+        exposed: (B,) which of them something outside can touch.
     """
 
     spec: BodySpec
@@ -39,6 +42,7 @@ class Body:
     body_T_component: Array
     moments: Array
     boxes: Boxes
+    exposed: NDArray[np.bool_]
 
     @cached_property
     def rgba(self) -> Array:
@@ -58,7 +62,11 @@ def make_body(spec: BodySpec) -> Body:
         moments, axes = np.linalg.eigh(mass.inertia)
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         frame[:3, :3] = axes
-    return Body(spec, mass, frame, inverse(frame), moments, brick_boxes(spec.layout))
+    boxes = brick_boxes(spec.layout)
+    bodies, studs = exposed_parts(spec.layout)
+    rows = np.searchsorted(spec.layout.part_ids, boxes.part_ids)
+    exposed = np.where(boxes.shapes == STUD_SHAPE, studs[rows], bodies[rows])
+    return Body(spec, mass, frame, inverse(frame), moments, boxes, exposed)
 
 
 def wxyz(rotation: Array) -> Array:

@@ -222,37 +222,52 @@ class Pool:
         if not held:
             return
         placed = concatenate([b.boxes.moved(b.spec.world_T_component) for b in held])
-        self._put(data, -1, self._held, held, placed)
+        geoms, put = self._put(data, -1, self._held, held, placed)
         # MuJoCo works out where static geoms are only once, when it makes the data.
-        rows = self._geoms(self._rows(-1))
-        data.geom_xpos[rows] = placed.centres
-        data.geom_xmat[rows] = placed.axes.reshape(-1, 9)
+        data.geom_xpos[geoms] = put.centres
+        data.geom_xmat[geoms] = put.axes.reshape(-1, 9)
 
     def _put(
         self, data: mujoco.MjData, slot: int, element: int, bodies: Sequence[Body], placed: Boxes
-    ) -> None:
-        """Gives boxes of the stock to a body of the model; `placed` is in that body's frame."""
+    ) -> tuple[slice, Boxes]:
+        """Gives boxes of the stock to a body of the model.
+
+        Args:
+            data: State of the model.
+            slot: Takes the boxes.
+            element: Body of the model.
+            bodies: Components.
+            placed: Their boxes in the frame of the model's body.
+
+        Returns:
+            Geoms of the boxes that something can touch, and these; the others come after them and
+            are in no body's list.
+        """
         rows = self._allocate(data, slot, len(placed.part_ids))
-        own = concatenate([b.boxes for b in bodies])
+        exposed = np.concatenate([b.exposed for b in bodies])
+        order, count = np.argsort(~exposed, kind="stable"), int(np.count_nonzero(exposed))
+        own = concatenate([b.boxes for b in bodies]).take(order)
         self.box_part[rows], self.box_shape[rows] = own.part_ids, own.shapes
-        self.box_component[rows] = np.repeat(
-            [b.spec.component for b in bodies], [len(b.boxes.part_ids) for b in bodies]
-        )
+        components = [b.spec.component for b in bodies]
+        each = [len(b.boxes.part_ids) for b in bodies]
+        self.box_component[rows] = np.repeat(components, each)[order]
         self.centres[rows], self.axes[rows], self.halves[rows] = own.centres, own.axes, own.halves
 
+        rows = slice(rows.start, rows.start + count)
+        placed = placed.take(order[:count])
         model, geoms = self.model, self._geoms(rows)
         model.geom_bodyid[geoms] = element
         model.geom_pos[geoms] = placed.centres
         model.geom_quat[geoms] = quaternions(placed.axes)
         model.geom_size[geoms] = model.geom_aabb[geoms, 3:] = placed.halves
         model.geom_rbound[geoms] = np.linalg.norm(placed.halves, axis=1)
-        model.geom_rgba[geoms] = np.concatenate([b.rgba for b in bodies])
+        model.geom_rgba[geoms] = np.concatenate([b.rgba for b in bodies])[order[:count]]
         model.geom_group[geoms] = placed.shapes == STUD_SHAPE
         straight = np.all(placed.axes == np.eye(3), axis=(1, 2))
         same, none = mujoco.mjtSameFrame.mjSAMEFRAME_BODYROT, mujoco.mjtSameFrame.mjSAMEFRAME_NONE
         model.geom_sameframe[geoms] = np.where(straight, int(same), int(none))
         model.body_geomadr[element] = geoms.start
-        model.body_geomnum[element] = len(placed.part_ids)
+        model.body_geomnum[element] = count
         model.body_contype[element] = model.body_conaffinity[element] = 1
 
         tree = box_tree(placed.centres, placed.reach)
@@ -262,6 +277,7 @@ class Pool:
         model.bvh_nodeid[nodes] = np.where(tree.leaf < 0, -1, tree.leaf + geoms.start)
         model.bvh_aabb[nodes] = tree.bounds
         model.body_bvhadr[element], model.body_bvhnum[element] = first, len(tree.leaf)
+        return geoms, placed
 
     def _without_boxes(self, element: int) -> None:
         model = self.model
