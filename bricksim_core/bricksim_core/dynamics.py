@@ -9,6 +9,7 @@ on with the velocity field of the whole, so neither momentum nor kinetic energy 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -43,8 +44,9 @@ class Momentum(NamedTuple):
     angular: Array
 
 
+@lru_cache(maxsize=1024)
 def mass_properties(layout: ComponentLayout) -> MassProperties:
-    """Mass, centre of mass and inertia of a component, in the component frame."""
+    """Mass, centre of mass and inertia of a component, in the component frame. Read only."""
     return combine(layout.masses, layout.coms, layout.inertias)
 
 

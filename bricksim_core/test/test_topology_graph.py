@@ -380,10 +380,22 @@ def test_layout_is_kept_until_the_component_changes():
     assert graph.layout(graph.component_of(0)).part_ids.tolist() == [0, 1, 2]
 
 
-LAYOUT_ARRAYS = (
-    "part_ids grids connection_ids stud_index hole_index offsets yaws dimensions masses"
-    " component_T_parts coms inertias footprints boxes"
-).split()
+LAYOUT_ARRAYS = [
+    "part_ids",
+    "grids",
+    "connection_ids",
+    "stud_index",
+    "hole_index",
+    "offsets",
+    "yaws",
+    "dimensions",
+    "masses",
+    "component_T_parts",
+    "coms",
+    "inertias",
+    "footprints",
+    "boxes",
+]
 
 
 def anew(graph):
@@ -392,9 +404,7 @@ def anew(graph):
     for part in graph.parts():
         other.add_part(part.shape, part_id=part.id, grid=graph.grid_pose(part.id))
     for c in graph.connections.values():
-        other.connect(
-            c.stud_part, c.hole_part, c.offset, c.yaw, connection_id=c.id, closure=False
-        )
+        other.connect(c.stud_part, c.hole_part, c.offset, c.yaw, connection_id=c.id, closure=False)
     return other
 
 

@@ -51,25 +51,21 @@ def presses(report: StepReport, part_ids: IntArray, part_component: IntArray) ->
         return NO_PRESSES
     a_is_stud = stud_a[rows]
     part_a, part_b = contacts.part_a[rows], contacts.part_b[rows]
-    pairs = np.stack(
-        [np.where(a_is_stud, part_a, part_b), np.where(a_is_stud, part_b, part_a)], axis=1
-    )
-    component = part_component[np.searchsorted(part_ids, pairs[:, 0])]
+    lower, upper = np.where(a_is_stud, part_a, part_b), np.where(a_is_stud, part_b, part_a)
+    component = part_component[np.searchsorted(part_ids, lower)]
     normal = report.previous_world_T_component[component, :3, 2]
     along = np.einsum("ci,ci->c", contacts.normal[rows], normal)
     force = np.where(a_is_stud, along, -along) * contacts.normal_impulse[rows] / report.dt
-    unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    _, first, inverse = np.unique(_keys(lower, upper), return_index=True, return_inverse=True)
+    unique = np.stack([lower[first], upper[first]], axis=1)
     total = np.bincount(inverse, force, len(unique))
     weight = np.abs(force) + 1e-12
     norm = np.bincount(inverse, weight, len(unique))
-    centre = np.stack(
-        [
-            np.bincount(inverse, weight * contacts.position[rows, i], len(unique)) / norm
-            for i in range(3)
-        ],
-        axis=1,
-    )
+    sums = [
+        np.bincount(inverse, moment, len(unique))
+        for moment in (weight[:, None] * contacts.position[rows]).T
+    ]
+    centre = np.stack(sums, axis=1) / norm[:, None]
     return Presses(unique, total, centre)
 
 
@@ -107,13 +103,13 @@ class PressWindow:
         if not self._log or not len(self._log[-1].pairs):
             return NO_PRESSES
         last = self._log[-1]
-        keys = _keys(last.pairs)
+        keys = _keys(*last.pairs.T)
         history = np.zeros((self.steps, len(keys)))
         for row, step in enumerate(self._log):
             if step is last:
                 history[row] = step.force
             elif len(step.pairs):
-                other = _keys(step.pairs)
+                other = _keys(*step.pairs.T)
                 place = np.minimum(np.searchsorted(other, keys), len(other) - 1)
                 history[row] = np.where(other[place] == keys, step.force[place], 0.0)
         needed = math.ceil(share * self.steps - 1e-9)
@@ -129,6 +125,6 @@ class PressWindow:
         self._log = deque(state, maxlen=self.steps)
 
 
-def _keys(pairs: IntArray) -> IntArray:
+def _keys(lower: IntArray, upper: IntArray) -> IntArray:
     """(P,) one number for each pair of ids, in the order of the pairs."""
-    return pairs[:, 0] << 31 | pairs[:, 1]
+    return lower << 31 | upper

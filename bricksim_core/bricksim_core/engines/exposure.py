@@ -8,11 +8,15 @@ detection: whatever came to touch them would be inside other bricks of the compo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
+_FEW = 8
+"""Bricks below which nothing is looked for: too little would be gained."""
 _SPARSE = 64
 """Cells in the bounds of a component, over cells of its bricks, from which on nothing is looked
 for: such components have little inside, and their grid would be large."""
@@ -23,51 +27,59 @@ def exposed_parts(layout: ComponentLayout) -> tuple[NDArray[np.bool_], NDArray[n
     low, high = layout.boxes[:, 0], layout.boxes[:, 1]
     # Room for a layer of neighbours all around.
     origin = low.min(axis=0) - 1
-    low, high = low - origin, high - origin
-    size = high.max(axis=0) + 1
-    if np.prod(size) > _SPARSE * np.prod(high - low, axis=1).sum():
-        exposed = np.ones(len(low), dtype=np.bool_)
+    low, high = (low - origin).T, (high - origin).T
+    size = high.max(axis=1) + 1
+    few = low.shape[1] < _FEW
+    if few or np.prod(size) > _SPARSE * _volume(low, high).sum():
+        exposed = np.ones(low.shape[1], dtype=np.bool_)
         return exposed, exposed
-    counts = _counts(low, high, size)
-    covered = np.ones((2, 3, len(low)), dtype=np.bool_)
+    # The layers of cells on the six sides of each body: three axes, below and above.
+    first, last = np.tile(low[:, None, None], (3, 2, 1)), np.tile(high[:, None, None], (3, 2, 1))
     for axis in range(3):
-        for side, edge, start in ((0, low, -1), (1, high, 0)):
-            first, last = low.copy(), high.copy()
-            first[:, axis] = edge[:, axis] + start
-            last[:, axis] = first[:, axis] + 1
-            covered[side, axis] = _between(counts, first, last) == np.prod(last - first, axis=1)
-    return ~covered.all(axis=(0, 1)), ~covered[1, 2]
+        first[axis, axis] = low[axis] - 1, high[axis]
+        last[axis, axis] = low[axis], high[axis] + 1
+    covered = _occupied(low, high, size, first, last) == _volume(first, last)
+    return ~covered.all(axis=(0, 1)), ~covered[2, 1]
 
 
-def _counts(low: IntArray, high: IntArray, size: IntArray) -> IntArray:
-    """(X + 1, Y + 1, Z + 1) occupied cells below each corner of the grid (a summed-volume table).
+def _volume(first: IntArray, last: IntArray) -> IntArray:
+    x, y, z = last - first
+    return x * y * z
+
+
+def _occupied(
+    low: IntArray, high: IntArray, size: IntArray, first: IntArray, last: IntArray
+) -> IntArray:
+    """(...,) occupied cells in boxes of cells, by a summed-volume table.
 
     Args:
-        low: (N, 3) least cells of boxes that do not overlap.
-        high: (N, 3) greatest cells + 1.
+        low: (3, N) least cells of bodies, which do not overlap.
+        high: (3, N) greatest cells + 1.
         size: (3,) cells of the grid.
+        first: (3, ...) least cells of the boxes.
+        last: (3, ...) greatest cells + 1.
     """
-    # Each box is the product of three steps: the sums along the axes of eight corners.
-    shape = tuple((size + 1).tolist())
-    marks = np.zeros(np.prod(shape))
-    for corner in np.ndindex(2, 2, 2):
-        chosen = np.where(corner, high, low)
-        flat = np.ravel_multi_index(tuple(chosen.T), shape)
-        marks += (-1.0) ** sum(corner) * np.bincount(flat, minlength=len(marks))
-    occupied = marks.reshape(shape)
-    for axis in range(3):
-        np.cumsum(occupied, axis=axis, out=occupied)
-    table = np.zeros(shape)
-    table[1:, 1:, 1:] = occupied[:-1, :-1, :-1]
-    for axis in range(3):
+    # Corner i of the grid is place i + 1 of the table, so that it begins with zeros.
+    shape = tuple((size + 2).tolist())
+    # A body is the sum along the axes of steps at its eight corners; the table is the sum of that.
+    places, signs = zip(*_corners(low + 1, high + 1, shape), strict=True)
+    weights = np.repeat(signs, low.shape[1])
+    table = np.bincount(np.concatenate(places), weights, int(np.prod(shape))).astype(np.int64)
+    table = table.reshape(shape)
+    for axis in (0, 1, 2, 0, 1, 2):
         np.cumsum(table, axis=axis, out=table)
-    return table.astype(np.int64)
-
-
-def _between(counts: IntArray, first: IntArray, last: IntArray) -> IntArray:
-    """(N,) occupied cells in boxes of cells."""
-    total = np.zeros(len(first), dtype=np.int64)
-    for corner in np.ndindex(2, 2, 2):
-        x, y, z = np.where(corner, last, first).T
-        total += (-1) ** (3 - sum(corner)) * counts[x, y, z]
+    table = table.ravel()
+    total = np.zeros(first.shape[1:], dtype=np.int64)
+    for place, sign in _corners(first, last, shape):
+        total -= sign * table[place]
     return total
+
+
+def _corners(
+    first: IntArray, last: IntArray, shape: tuple[int, ...]
+) -> Iterator[tuple[IntArray, int]]:
+    """Flat places of the eight corners of boxes in a table, and their signs."""
+    stride = (shape[1] * shape[2], shape[2], 1)
+    ends = [(f * s, la * s) for f, la, s in zip(first, last, stride, strict=True)]
+    for i, j, k in np.ndindex(2, 2, 2):
+        yield ends[0][i] + ends[1][j] + ends[2][k], (-1) ** (i + j + k)

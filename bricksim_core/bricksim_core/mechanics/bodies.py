@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.dynamics import MassProperties, mass_properties
+from bricksim_core.dynamics import mass_properties
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -101,7 +100,7 @@ def bodies_of(
         held: Ids of the components that the world holds.
     """
     ids = sorted(layouts)
-    bodies = [_body(layouts[component]) for component in ids]
+    bodies = [mass_properties(layouts[component]) for component in ids]
     part_ids = joined([layouts[component].part_ids for component in ids], dtype=np.int64)
     counts = [len(layouts[component].part_ids) for component in ids]
     order = np.argsort(part_ids, kind="stable")
@@ -135,8 +134,3 @@ def bodies_of(
         inertia=inertia,
         mobility=np.linalg.inv(inertia),
     )
-
-
-@lru_cache(maxsize=1024)
-def _body(layout: ComponentLayout) -> MassProperties:
-    return mass_properties(layout)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import SupportsIndex
 
@@ -461,7 +461,7 @@ class BrickTopologyGraph:
                 self._graph.remove_edge(*pair)
         pieces = {}
         for component_id, part_ids in ends.items():
-            former = self._without(component_id, {c.id for c in ended})
+            former = self._without(component_id, frozenset(c.id for c in ended))
             component = self._components[component_id]
             split = [self._split_off(component, p) for p in self._cut_off(part_ids)]
             pieces[component_id] = (component_id, *split)
@@ -482,10 +482,10 @@ class BrickTopologyGraph:
         self._former.pop(component_id, None)
 
     def _without(
-        self, component_id: int, ended: Collection[int]
+        self, component_id: int, ended: frozenset[int]
     ) -> tuple[ComponentLayout, frozenset[int]] | None:
         """Forgets a component's layout; the last one and what has ended since, if there is one."""
-        whole, before = self._former.pop(component_id, (None, frozenset()))
+        whole, before = self._former.pop(component_id, (None, frozenset[int]()))
         whole = self._layouts.pop(component_id, whole)
         return None if whole is None else (whole, before | ended)
 
