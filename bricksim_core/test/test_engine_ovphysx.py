@@ -313,6 +313,29 @@ def test_a_robot_starts_where_it_is_told_and_disturbs_no_brick(make, crane):
     assert np.abs(state.velocities).max() < 1e-3
 
 
+def test_a_second_robot_disturbs_neither_the_first_nor_a_brick(make, crane):
+    engine = make()
+    engine.add_robot(crane)
+    engine.update([], [body(0, brick_layout(), at(1, 0, 0.5), (0.1, 0, 0, 0, 0, 0))])
+    engine.set_joint_targets("crane", {"swing": 2.0})
+    for _ in range(24):
+        report = engine.step()
+    before, time = engine.joint_state("crane"), engine.time
+    place = at(-0.5, 0.0, 0.0)
+    engine.add_robot(replace(crane, name="other", world_T_base=place))
+    assert engine.time == time
+    after = engine.joint_state("crane")
+    np.testing.assert_allclose(after.positions, before.positions, atol=1e-6)
+    tip = place[:3, 3] + [0.3 * np.cos(1.0), 0.3 * np.sin(1.0), 0.5]
+    np.testing.assert_allclose(engine.link_pose("other", "tip")[:3, 3], tip, atol=1e-6)
+    speed = report.twist[0, :3] - [0.0, 0.0, 9.81 * engine.timestep]
+    np.testing.assert_allclose(engine.step().twist[0, :3], speed, atol=1e-5)
+    for _ in range(300):
+        engine.step()
+    assert engine.joint_state("crane").positions[0] == pytest.approx(2.0, abs=1e-3)
+    assert engine.joint_state("other").positions[0] == pytest.approx(1.0, abs=1e-3)
+
+
 def test_a_robot_follows_its_targets_at_its_speed(make, crane):
     engine = make()
     engine.add_robot(crane)

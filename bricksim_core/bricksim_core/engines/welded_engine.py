@@ -263,6 +263,10 @@ class WeldedEngine(ABC):
         if not isinstance(snapshot, Snapshot) or snapshot.robots.keys() != self.robots.keys():
             raise EngineError("the snapshot is not one of this engine with the same robots")
         self.restart()
+        self.take_over(snapshot)
+
+    def take_over(self, snapshot: Snapshot) -> None:
+        """Puts what a snapshot holds into an empty scene; robots that it does not know stay."""
         self.update([], snapshot.bodies, snapshot.seated)
         self.place(*snapshot.part_motion)
         for name, state in snapshot.robots.items():

@@ -212,5 +212,6 @@ class EpisodeServer(Server):
             noise_mm=value(self._node, "noise_mm"),
             noise_degrees=value(self._node, "noise_deg"),
             planner=value(self._node, "planner"),
+            engine=value(self._node, "engine"),
             film=value(self._node, "film"),
         )

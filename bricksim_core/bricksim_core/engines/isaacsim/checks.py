@@ -11,6 +11,7 @@ import itertools
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,60 @@ def _run(engine: IsaacEngine, steps: int) -> StepReport:
 
 def _clear(engine: IsaacEngine) -> None:
     engine.update(engine.scene.component_ids, [])
+
+
+def _scene(engine: IsaacEngine) -> str:
+    from isaacsim.core.simulation_manager import SimulationManager
+
+    from bricksim_core.engines.usd import names
+
+    physics = SimulationManager.get_active_physics_engine()
+    if physics != "physx":
+        raise BrickSimError(f"the physics engine is {physics}, expected physx")
+    paths = [scene.path for scene in SimulationManager.get_physics_scenes()]
+    if paths != [names.SCENE]:
+        raise BrickSimError(f"the physics scenes are {paths}, expected {names.SCENE} alone")
+    if not SimulationManager.get_device().is_cpu:
+        raise BrickSimError(f"physics runs on {SimulationManager.get_device()}, expected the CPU")
+    _expect("step [s]", SimulationManager.get_physics_dt(), engine.timestep, 1e-9)
+    fabric = "on" if SimulationManager.is_fabric_enabled() else "off"
+    return f"one PhysX scene on the CPU, Fabric {fabric}"
+
+
+def _clock(engine: IsaacEngine) -> str:
+    """Time and number of steps as Isaac Sim counts them: its action graphs tell these."""
+    from isaacsim.core.simulation_manager import SimulationManager
+
+    _clear(engine)
+    begin, count = (
+        SimulationManager.get_simulation_time(),
+        SimulationManager.get_num_physics_steps(),
+    )
+    _run(engine, 24)
+    _expect("steps", float(SimulationManager.get_num_physics_steps() - count), 24.0, 0.0)
+    passed = SimulationManager.get_simulation_time() - begin
+    return _expect("time of 24 steps [s]", passed, 24 * engine.timestep, 1e-6)
+
+
+def _views(engine: IsaacEngine) -> str:
+    """Rows of the view are the bricks in the scene's order, read from PhysX and not from USD."""
+    _clear(engine)
+    towers = {i: _tower(1, transform([0.1 * i, 0, 0.5]), i) for i in (11, 2, 0, 5)}
+    engine.update([], list(towers.values()))
+    _run(engine, 2)
+    _at_tenths(engine, [0, 2, 5, 11])
+    # The scene's order is that of components, the view's the one that it was made with.
+    swapped = [replace(towers[2], component=5), replace(towers[5], component=2)]
+    engine.update([2, 5], swapped)
+    engine.step()
+    return _at_tenths(engine, [0, 5, 2, 11])
+
+
+def _at_tenths(engine: IsaacEngine, part_ids: list[int]) -> str:
+    if engine.scene.groups.part_ids.tolist() != part_ids:
+        raise BrickSimError(f"order is {engine.scene.groups.part_ids}, expected {part_ids}")
+    places = engine.part_motion()[0][:, 0, 3]
+    return _expect("places in the view [m]", places, 0.1 * np.array(part_ids), 1e-4)
 
 
 def _free_fall(engine: IsaacEngine) -> str:
@@ -293,6 +348,9 @@ _FR3 = (
 """Names of the arm's joints and links: all that is taken from a URDF where there is an asset."""
 
 _CALLS: dict[str, Callable[[IsaacEngine], str]] = {
+    "physics scene": _scene,
+    "clock": _clock,
+    "views": _views,
     "free fall": _free_fall,
     "rest impulse and friction anchors": _rest,
     "velocities": _velocity,

@@ -18,6 +18,7 @@ from isaacsim.core.experimental.prims import RigidPrim
 from isaacsim.core.experimental.utils.stage import create_new_stage
 from isaacsim.core.rendering_manager import RenderingManager
 from isaacsim.core.simulation_manager import SimulationManager
+from numpy.typing import NDArray
 from omni.physx import get_physx_scene_query_interface, get_physx_simulation_interface
 from scipy.spatial.transform import Rotation
 
@@ -54,10 +55,13 @@ class IsaacEngine(WeldedEngine):
         self.options = options
         self._frame = 0
         self._view: RigidPrim | None = None
+        self._viewed: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._rows: list[int] = []
         create_new_stage()
         self.author = StageAuthor(kit.current_stage(), settings)
         self.author.scene()
-        SimulationManager.setup_simulation(dt=settings.timestep, device="cpu")
+        # The step is on our scene; given here, it would be cut to 1/int(1/dt).
+        SimulationManager.setup_simulation(device="cpu")
         # The timeline runs for the action graphs; physics takes no step by itself.
         carb.settings.get_settings().set_bool("/app/player/playSimulations", False)
         kit.timeline().play()
@@ -80,9 +84,11 @@ class IsaacEngine(WeldedEngine):
         physics.flush_changes()
         self.author.filters(edits.filters)
         physics.flush_changes()
+        part_ids = self.scene.groups.part_ids
         if edits.created or edits.deleted:
-            paths = [names.brick(p) for p in self.scene.groups.part_ids.tolist()]
-            self._view = RigidPrim(paths, resolve_paths=False) if paths else None
+            self._look_at(part_ids)
+        # Joins and breaks change the scene's order; the view keeps the one that it was made with.
+        self._rows = self._rows_of(part_ids)
         self._move([*edits.created, *edits.moved])
         # Welds come last, when the bodies are where the welds want them.
         for weld in edits.welded:
@@ -96,13 +102,14 @@ class IsaacEngine(WeldedEngine):
         positions, orientations = (a.numpy().astype(float) for a in self._view.get_world_poses())
         linear, angular = (a.numpy().astype(float) for a in self._view.get_velocities())
         poses = transform(positions, np.roll(orientations, -1, axis=1))
-        return poses, np.concatenate([linear, angular], axis=1)
+        return poses[self._rows], np.concatenate([linear, angular], axis=1)[self._rows]
 
     def place(self, poses: Array, twists: Array) -> None:
         """Puts all bodies; see `WeldedEngine.place`."""
+        part_ids = self.scene.groups.part_ids
         for fixed in (True, False):
-            rows = np.flatnonzero(self.part_fixed == fixed)
-            self._put(rows.tolist(), poses[rows], twists[rows], fixed)
+            chosen = self.part_fixed == fixed
+            self._put(part_ids[chosen], poses[chosen], twists[chosen], fixed)
 
     def push(self, part_ids: Sequence[int], wrenches: Array, points: Array) -> None:
         """Applies forces and torques, next step only."""
@@ -111,16 +118,28 @@ class IsaacEngine(WeldedEngine):
                 wrenches[:, :3],
                 wrenches[:, 3:],
                 positions=points,
-                indices=self._rows(part_ids),
+                indices=self._rows_of(part_ids),
                 local_frame=False,
             )
 
     def advance(self) -> None:
-        """Advances PhysX by one time step; the application every few of them."""
-        SimulationManager.step(steps=1)
+        """Advances PhysX by one time step; the application every few of them.
+
+        Raises:
+            EngineError: Somebody has stopped Isaac Sim's timeline.
+        """
+        if SimulationManager.get_physics_simulation_view() is None:
+            raise EngineError(
+                "Isaac Sim's timeline was stopped, which takes its scene of bricks away: start the"
+                " engine anew, and pause rather than stop"
+            )
         self._frame += 1
         needed = not self.options.headless or self.options.ros_bridge or self.options.sim_control
-        if needed and self._frame % self.options.frame_steps == 0:
+        due = needed and self._frame % self.options.frame_steps == 0
+        # Where Fabric is on, window and transforms show what was written to it last, and PhysX does
+        # not write by itself while the application does not step it.
+        SimulationManager.step(steps=1, update_fabric=due and SimulationManager.is_fabric_enabled())
+        if due:
             RenderingManager.render()
 
     def read_contacts(self) -> Contacts:
@@ -168,25 +187,38 @@ class IsaacEngine(WeldedEngine):
         kit.timeline().stop()
         self.app.close()
 
+    def _look_at(self, part_ids: NDArray[np.int64]) -> None:
+        """Makes the view of all bricks.
+
+        Raises:
+            EngineError: PhysX does not have them; reads would come from USD, which stands still.
+        """
+        self._viewed = part_ids.copy()
+        paths = [names.brick(part_id) for part_id in part_ids.tolist()]
+        self._view = RigidPrim(paths, resolve_paths=False) if paths else None
+        if self._view is not None and not self._view.is_physics_tensor_entity_valid():
+            raise EngineError(f"Isaac Sim has no physics view of its {len(paths)} bricks")
+
     def _move(self, bodies: Sequence[Body]) -> None:
         for held in (True, False):
             chosen = [body for body in bodies if body.fixed == held]
-            rows = self._rows([body.part_id for body in chosen])
             poses = np.array([body.world_T_part for body in chosen])
-            self._put(rows, poses, np.array([body.twist for body in chosen]), held)
+            twists = np.array([body.twist for body in chosen])
+            self._put([body.part_id for body in chosen], poses, twists, held)
 
-    def _put(self, rows: list[int], poses: Array, twists: Array, held: bool) -> None:
-        """Sets poses and, of free bricks, twists; by rows of the scene's groups."""
-        if not rows or self._view is None:
+    def _put(
+        self, part_ids: Sequence[int] | NDArray[np.int64], poses: Array, twists: Array, held: bool
+    ) -> None:
+        """Sets poses and, of free bricks, twists."""
+        if not len(part_ids) or self._view is None:
             return
+        rows = self._rows_of(part_ids)
         orientations = np.roll(quaternion_of(poses), 1, axis=1)
         self._view.set_world_poses(poses[:, :3, 3], orientations, indices=rows)
         if not held:
             self._view.set_velocities(twists[:, :3], twists[:, 3:], indices=rows)
 
-    def _rows(self, part_ids: Sequence[int]) -> list[int]:
-        ids = self.scene.groups.part_ids
-        rows = np.searchsorted(ids, part_ids, sorter=np.argsort(ids))
-        if len(rows) and rows.max() >= len(ids):
-            raise EngineError(f"parts {list(part_ids)} are not all in the scene")
-        return np.argsort(ids)[rows].tolist()
+    def _rows_of(self, part_ids: Sequence[int] | NDArray[np.int64]) -> list[int]:
+        """Rows of the view."""
+        order = np.argsort(self._viewed)
+        return order[np.searchsorted(self._viewed, part_ids, sorter=order)].tolist()

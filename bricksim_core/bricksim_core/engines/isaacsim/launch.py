@@ -81,11 +81,17 @@ def start(**options: Any) -> IsaacEngine:
 
     Raises:
         EngineError: Isaac Sim is not installed here, has another release, its licence was not
-            accepted, there is no GPU, or it does not start.
+            accepted, there is no GPU, it does not start, or does not take the time step.
         TypeError: There is no such option.
     """
     own = {k: options.pop(k) for k in list(options) if k in IsaacOptions.__dataclass_fields__}
     settings, isaac = PhysxSettings(**options), IsaacOptions(**own)
+    rate = 1.0 / settings.timestep
+    if abs(rate - round(rate)) > 1e-6 * rate:
+        raise EngineError(
+            f"timestep is {settings.timestep} s, {rate:.6g} steps a second: Isaac Sim takes whole"
+            " numbers of them"
+        )
     require_startable()
     app = launch(isaac)
     try:

@@ -14,14 +14,15 @@ from scipy.spatial.transform import Rotation
 from bricksim_core.engines.boxes import Boxes
 from bricksim_core.engines.ovphysx import columns
 from bricksim_core.engines.ovphysx.contacts import read_contacts
-from bricksim_core.engines.ovphysx.robots import Robot, RobotSource
+from bricksim_core.engines.ovphysx.robots import RobotSource, add_robots
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import Contacts, RobotSpec
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.usd.author import StageAuthor
 from bricksim_core.engines.welded import Body, Edits
-from bricksim_core.engines.welded_engine import OVERLAP_TOLERANCE, WeldedEngine
+from bricksim_core.engines.welded_engine import OVERLAP_TOLERANCE, WeldedEngine, WeldedRobot
+from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array, quaternion_of, transform
 
 _BODY = SimObjectType.RIGID_BODY
@@ -115,21 +116,27 @@ class OvphysxEngine(WeldedEngine):
             for path in self._session.overlapping(*box)
         )
 
-    def make_robot(self, robot: RobotSpec) -> Robot:
-        """Adds a robot to PhysX's scene."""
+    def make_robot(self, robot: RobotSpec) -> WeldedRobot:
+        """Adds a robot: a new session takes in all robots before its first step."""
         source = RobotSource.of(robot, self.settings)
-        made = Robot(self._session, source, self.timestep)
+        before = self.snapshot()
         self._sources.append(source)
-        # The step that a new robot takes is not one of the bricks.
-        self.place(*self.part_states)
-        return made
+        try:
+            self.restart()
+        except EngineError:
+            self._sources.remove(source)
+            self.restart()
+            raise
+        finally:
+            self.take_over(before)
+        return self.robots[robot.name]
 
     def restart(self) -> None:
         """Takes all bodies out: a new session with nothing but the robots in it."""
         self._session.close()
         self.clear()
         self._session = self._new_session()
-        self.robots = {s.spec.name: Robot(self._session, s, self.timestep) for s in self._sources}
+        self.robots = {**add_robots(self._session, self._sources, self.timestep)}
 
     def close(self) -> None:
         """Frees what the engine holds."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,13 +41,44 @@ class RobotSource:
         return cls(spec, model, stage.GetRootLayer().ExportToString())
 
 
-class Robot:
-    """A robot of a session.
+def add_robots(
+    session: Session, sources: Sequence[RobotSource], timestep: float
+) -> dict[str, Robot]:
+    """Adds all robots of a session, which has not taken a step yet and takes one.
+
+    PhysX starts joints at zero whatever the stage says, where joint limits may not allow it, and
+    gives their states away for writing only before the first step of the first robot.
 
     Args:
-        session: The simulation; it takes one step.
+        session: The simulation.
+        sources: The robots.
+        timestep: Length of the step [s].
+
+    Returns:
+        The robots by name.
+    """
+    if not sources:
+        return {}
+    with session.editing():
+        for source in sources:
+            session.reference(source.usda, names.robot(source.spec.name))
+    robots = {source.spec.name: Robot(session, source, timestep) for source in sources}
+    session.step(timestep)
+    for robot in robots.values():
+        robot.restore(robot.start)
+    return robots
+
+
+class Robot:
+    """A robot of a session; `add_robots` makes them.
+
+    Args:
+        session: The simulation, with the robot on its stage.
         source: The robot.
-        timestep: Length of that step [s].
+        timestep: Length of a step [s].
+
+    Attributes:
+        start: State to begin with.
     """
 
     def __init__(self, session: Session, source: RobotSource, timestep: float) -> None:
@@ -55,8 +86,6 @@ class Robot:
         spec = source.spec
         self._session = session
         self._root = names.robot(spec.name)
-        with session.editing():
-            session.reference(source.usda, self._root)
         joints = self.model.joints
         start = self.model.start(spec)
         # A joint that copies another is as fast as it.
@@ -77,12 +106,9 @@ class Robot:
         self._now: Array | None = None
         self._before: Array | None = None
         self._poses: dict[int, Array] | None = None
-        # PhysX starts at zero whatever the stage says, where joint limits may not allow it, and
-        # whatever else is done before its first step throws the joints about.
         positions = self._set_points.now.copy()
+        self.start = RobotState(positions, np.zeros(len(positions)), positions, positions)
         self._set({"jointPosition": positions, "jointPositionTarget": positions})
-        session.step(timestep)
-        self.restore(RobotState(positions, np.zeros(len(positions)), positions, positions))
 
     def link_of(self, path: str) -> str | None:
         """Name of the link whose body is the longest one that a prim path is part of."""
