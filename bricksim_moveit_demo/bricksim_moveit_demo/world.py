@@ -285,8 +285,9 @@ class SimulatedWorld:
             engine.set_joint_targets(name, targets)
 
     def _yield(self) -> None:
-        """Brings moving arms to rest; an arm that servoes against something gives way."""
+        """Brings moving arms and fingers to rest; an arm that presses on something gives way."""
         for controller in self._arms.values():
+            controller.gripper.stop()
             following = controller.follower.status is Status.ACTIVE
             controller.hold()
             if not following:

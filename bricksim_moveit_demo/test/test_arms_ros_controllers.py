@@ -10,9 +10,14 @@ import launch_pytest
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
+from arms_ros_support import set_state
 from arms_support import bricks, yawed
 from builtin_interfaces.msg import Duration
-from control_msgs.action import FollowJointTrajectory, GripperCommand
+from control_msgs.action import (
+    FollowJointTrajectory,
+    GripperCommand,
+    ParallelGripperCommand,
+)
 from control_msgs.msg import JointTolerance
 from geometry_msgs.msg import WrenchStamped
 from launch import LaunchDescription
@@ -21,6 +26,8 @@ from launch_ros.actions import Node
 from ros_client import RosClient, ros_client
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
+from simulation_interfaces.action import SimulateSteps
+from simulation_interfaces.msg import SimulationState
 from simulation_interfaces.srv import ResetSimulation
 from tf2_msgs.msg import TFMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
@@ -32,8 +39,9 @@ from bricksim_moveit_demo.description import READY, one_arm
 from bricksim_msgs import srv
 
 Result = FollowJointTrajectory.Result
-JOINTS = list(one_arm()[0].joints)
+JOINTS, FINGERS = list(one_arm()[0].joints), list(one_arm()[0].fingers)
 TRAJECTORY, GRIPPER = "fr3_controller/follow_joint_trajectory", "fr3_gripper/gripper_cmd"
+PARALLEL = "fr3_parallel_gripper/gripper_cmd"
 
 
 @launch_pytest.fixture(scope="module")
@@ -65,6 +73,15 @@ class Arm:
     @property
     def positions(self) -> dict[str, float]:
         return dict(zip(self.states[-1].name, self.states[-1].position, strict=True))
+
+    @property
+    def rests(self) -> bool:
+        return max(abs(v) for v in self.states[-1].velocity) < 1e-3
+
+    @property
+    def state_time(self) -> float:
+        stamp = self.states[-1].header.stamp
+        return stamp.sec + 1e-9 * stamp.nanosec
 
     @property
     def time(self) -> float:
@@ -182,10 +199,12 @@ def test_cancel_holds_and_a_new_goal_takes_over_while_the_arm_moves() -> None:
         ros.wait_for(lambda: arm.positions["fr3_joint1"] < 0.3, "the arm to move")
         ros.wait_for(canceled.cancel_goal_async().done, "the cancel to be answered")
         assert ros.result(canceled).status == GoalStatus.STATUS_CANCELED
+        # The result may overtake the last states of the motion.
+        ros.wait_for(lambda: arm.rests, "the arm to rest")
         begin, where = arm.time, arm.positions["fr3_joint1"]
         assert where > -0.7
-        ros.wait_for(lambda: arm.time > begin + 1.0, "a second")
-        assert abs(arm.positions["fr3_joint1"] - where) < 0.01
+        ros.wait_for(lambda: arm.state_time > begin + 1.0, "a second")
+        assert abs(arm.positions["fr3_joint1"] - where) < 0.001
 
 
 def test_tolerances_end_a_motion_and_stamps_begin_one() -> None:
@@ -252,13 +271,46 @@ def test_the_gripper_stalls_on_a_brick_and_closes_on_nothing() -> None:
         text = format_structure(bricks({0: BrickShape(2, 2)}, place), Format.TOPOLOGY)
         spawned = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", text=text, fixed=True)
         assert spawned.success, spawned.message
-        begin = arm.time
-        held = grip(0.0, 20.0)
+        assert grip(0.012).reached_goal
+        # Half a second is 30 steps, whatever the machine is busy with.
+        set_state(ros, SimulationState.STATE_PAUSED)
+        goal = GripperCommand.Goal()
+        goal.command.max_effort = 20.0
+        result = ros.goal(action, goal).get_result_async()
+        steps = ros.action(SimulateSteps, "simulate_steps")
+        assert ros.result(ros.goal(steps, SimulateSteps.Goal(steps=30))).result.result.result == 1
+        ros.wait_for(result.done, "the gripper to stall within half a second")
+        set_state(ros, SimulationState.STATE_PLAYING)
+        held = result.result().result
         assert held.stalled and not held.reached_goal
         assert 2.0 * held.position == pytest.approx(0.0158, abs=0.001)
         assert held.effort == pytest.approx(20.0, rel=0.3)
-        assert arm.time - begin < 1.0
         assert grip(0.04).reached_goal
+
+        parallel = ros.action(ParallelGripperCommand, PARALLEL)
+
+        def grip_both(**fields: list) -> Any:
+            goal = ParallelGripperCommand.Goal(command=JointState(**fields))
+            handle = ros.goal(parallel, goal)
+            return ros.result(handle).result if handle.accepted else None
+
+        assert grip_both(position=[0.0]) is None
+        assert grip_both(name=["fr3_joint1"], position=[0.0]) is None
+        assert grip_both(name=FINGERS, position=[0.0, 0.01]) is None
+        assert grip_both(name=FINGERS[:1], position=[0.0], velocity=[-1.0]) is None
+        assert grip_both(name=FINGERS[:1], position=[0.0], effort=[math.inf]) is None
+        held = grip_both(name=FINGERS[:1], position=[0.0], effort=[20.0])
+        assert held.stalled and not held.reached_goal
+        assert list(held.state.name) == FINGERS
+        assert held.state.position[0] == pytest.approx(held.state.position[1], abs=1e-4)
+        assert 2.0 * held.state.position[0] == pytest.approx(0.0158, abs=0.001)
+        assert held.state.effort[0] == pytest.approx(20.0, rel=0.3)
+        begin = held.state.header.stamp
+        opened = grip_both(name=FINGERS, position=[0.028, 0.028], velocity=[0.02, 0.02])
+        assert opened.reached_goal and not opened.stalled
+        end = opened.state.header.stamp
+        # 20 mm at 20 mm/s instead of 50 mm/s.
+        assert end.sec - begin.sec + 1e-9 * (end.nanosec - begin.nanosec) > 0.9
         ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_SPAWNED)
 
 

@@ -8,21 +8,19 @@ from pathlib import Path
 import launch_pytest
 import pytest
 from action_msgs.msg import GoalStatus
+from arms_ros_support import BRICK, PLATE, connections, lay_out, parameter, spawn
 from arms_support import bricks, yawed
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
 from launch import LaunchDescription
 from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import SetParameters
-from ros_client import RosClient, ros_client
+from ros_client import ros_client
 from simulation_interfaces.srv import ResetSimulation
 
 from bricksim_core.formats import Format, format_structure
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph, Structure
-from bricksim_msgs import action, msg, srv
-from bricksim_ros.publishing import LATCHED
+from bricksim_msgs import action, msg
 
 DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
 TOWER = DATA / "bricksim" / "demo_assembly_structure1.json"
@@ -44,25 +42,6 @@ def cell(module_ros_domain_id):
 pytestmark = [pytest.mark.launch(fixture=cell), pytest.mark.usefixtures("module_ros_domain_id")]
 
 
-BRICK, PLATE = BrickShape(4, 2), BrickShape(8, 8, 1)
-
-
-def spawn(ros: RosClient, structure: Structure, fixed: bool = False) -> list[int]:
-    """Spawns a structure; ids of its parts in the scene."""
-    text = format_structure(structure, Format.TOPOLOGY)
-    answer = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", text=text, fixed=fixed)
-    assert answer.success, answer.message
-    return list(answer.part_ids)
-
-
-def lay_out(ros: RosClient) -> list[int]:
-    """An empty scene but for a plate and two loose bricks; ids of plate and bricks."""
-    ros.call(ResetSimulation, "reset_simulation", scope=7)
-    held = spawn(ros, bricks({0: PLATE}, {0: yawed(0.5, 0.0)}), fixed=True)
-    places = {1: yawed(0.42, 0.2), 2: yawed(0.52, 0.2)}
-    return [*held, *spawn(ros, bricks({1: BRICK, 2: BRICK}, places))]
-
-
 def tower(*shapes: BrickShape, loose: tuple[BrickShape, ...] = ()) -> str:
     """A file of bricks on a plate, each on the one before, and of others beside them."""
     graph = BrickTopologyGraph()
@@ -75,21 +54,6 @@ def tower(*shapes: BrickShape, loose: tuple[BrickShape, ...] = ()) -> str:
         graph.add_part(shape)
     poses = {c: yawed(0.3 * i, 0.0, 0.1 * i) for i, c in enumerate(graph.component_ids)}
     return format_structure(Structure(graph, poses, frozenset(), "tower"), Format.TOPOLOGY)
-
-
-def parameter(ros: RosClient, name: str, value: float) -> None:
-    number = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=value)
-    answer = ros.call(
-        SetParameters, "simulator/set_parameters", parameters=[Parameter(name=name, value=number)]
-    )
-    assert answer.results[0].successful, answer.results[0].reason
-
-
-def connections(ros: RosClient) -> list[tuple[int, int]]:
-    received = ros.collect(msg.BrickTopology, "bricksim/topology", LATCHED)
-    ros.wait_for(lambda: received, "the topology")
-    ros.spin_for(0.3)
-    return sorted((c.stud_part, c.hole_part) for c in received[-1].connections)
 
 
 def test_a_brick_is_inserted_canceled_inserted_again_and_taken_off() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import WrenchStamped
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -328,7 +328,10 @@ class SimulatorNode(LifecycleNode):
 
     def _serve(self, timeout: float) -> None:
         assert self.executor is not None
-        self.executor.spin_once(timeout_sec=timeout)
+        try:
+            self.executor.spin_once(timeout_sec=timeout)
+        except ExternalShutdownException:
+            raise SimulationEndedError from None
 
     def _wants_step(self, world: World) -> bool:
         return world.state == RunState.PLAYING or any(s.wants_step() for s in self._servers)

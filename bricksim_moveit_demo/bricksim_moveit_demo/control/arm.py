@@ -97,6 +97,11 @@ class ArmController:
         return self._measured, self._speed
 
     @property
+    def fingers(self) -> Array:
+        """(2,) measured finger positions [m]."""
+        return self._fingers
+
+    @property
     def width(self) -> float:
         """Measured distance of the finger pads [m]."""
         return float(self._fingers.sum())

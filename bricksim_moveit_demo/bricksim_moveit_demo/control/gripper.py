@@ -54,6 +54,7 @@ class GripperController:
         self._limits = limits or GripperLimits.of_franka()
         self._goal = MAX_WIDTH
         self._force = self._limits.force
+        self._speed = self._limits.speed
         self._targets: Array | None = None
         self._fingers: Array | None = None
         self._last = 0.0
@@ -67,13 +68,14 @@ class GripperController:
             return 0.0
         return float(np.abs(self._targets - self._fingers).max())
 
-    def start(self, width: float, force: float, now: float) -> None:
+    def start(self, width: float, force: float, now: float, speed: float | None = None) -> None:
         """Accepts a command.
 
         Args:
             width: Wanted distance of the pads [m], 0 to 0.08.
             force: Greatest force of each finger [N].
             now: Time [s].
+            speed: Greatest speed of a finger [m/s]; the hand's limit holds in any case.
 
         Raises:
             ControllerError: A number is out of range.
@@ -84,6 +86,8 @@ class GripperController:
             raise ControllerError(
                 f"gripper force is {force} N, expected more than 0, at most {self._limits.force}"
             )
+        if speed is not None and not speed > 0.0:
+            raise ControllerError(f"gripper speed is {speed} m/s, expected more than 0")
         if (
             self._targets is not None
             and self._fingers is not None
@@ -92,6 +96,7 @@ class GripperController:
             # Opening lets go at once: the targets start at the fingers, not inside the brick.
             self._targets = np.maximum(self._targets, self._fingers)
         self._goal, self._force, self._last = width, force, now
+        self._speed = min(speed or self._limits.speed, self._limits.speed)
         self._still_since = None
         self.status = GripperStatus.ACTIVE
 
@@ -122,7 +127,7 @@ class GripperController:
             return None
         if self._targets is None:
             self._targets = np.array(fingers)
-        step = self._limits.speed * max(now - self._last, 0.0)
+        step = self._speed * max(now - self._last, 0.0)
         self._last = now
         wanted = np.full(2, 0.5 * self._goal)
         targets = self._targets + np.clip(wanted - self._targets, -step, step)

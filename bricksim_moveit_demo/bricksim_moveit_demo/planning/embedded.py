@@ -45,7 +45,7 @@ from bricksim_moveit_demo.description import (
     robot_urdf,
 )
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.protocol import MotionPlanner, PlanningOptions, Trajectory
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene
 from bricksim_moveit_demo.planning.solutions import Solutions
 
@@ -73,7 +73,7 @@ def _pair(a: str, b: str) -> Pair:
     return (a, b) if a < b else (b, a)
 
 
-class EmbeddedPlanner:
+class EmbeddedPlanner(MotionPlanner):
     """`MotionPlanner` on one roboplan scene that is brought up to date before every request."""
 
     def __init__(self, arms: Sequence[ArmDescription], options: PlanningOptions) -> None:
@@ -106,22 +106,53 @@ class EmbeddedPlanner:
     ) -> list[Array]:
         """See `MotionPlanner.reach`."""
         self._synchronize(scene)
-        return self._reach(scene, arm, world_T_tool, count)
+        here = scene.arm_positions(arm.joints)
+        goal = CartesianConfiguration("world", arm.tool, np.asfortranarray(world_T_tool))
+        found = Solutions(here, count)
+        blocked: Array | None = None
+        for attempt, seed in enumerate(self._seeds(arm, here, world_T_tool)):
+            solution = self._solve(arm, goal, seed, attempt)
+            if solution is None or self._margin(arm, solution) < _IK_MARGIN:
+                continue
+            q = self._full(scene, arm, solution)
+            if self._scene.hasCollisions(q):
+                blocked = q
+            elif found.add(solution):
+                break
+        if reached := found.nearest_first():
+            return reached
+        where = "x, y, z = {:.3f}, {:.3f}, {:.3f} m".format(*world_T_tool[:3, 3])
+        if blocked is None:
+            raise UnreachableError(f"{arm.name}: no joint position puts the tool at {where}")
+        raise UnreachableError(
+            f"{arm.name}: every joint position found for {where} is in collision:"
+            f" {self._culprit(blocked)}"
+        )
 
     def plan_to_joints(
         self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
     ) -> Trajectory:
         """See `MotionPlanner.plan_to_joints`."""
         self._synchronize(scene)
-        return self._plan_to_joints(scene, arm, goals)
-
-    def plan_to_pose(
-        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array
-    ) -> Trajectory:
-        """See `MotionPlanner.plan_to_pose`."""
-        self._synchronize(scene)
-        goals = self._reach(scene, arm, world_T_tool, count=3)
-        return self._plan_to_joints(scene, arm, goals)
+        start = scene.arm_positions(arm.joints)
+        q_start = self._full(scene)
+        if self._scene.hasCollisions(q_start):
+            raise PlanningError(f"{arm.name}: start is in collision: {self._culprit(q_start)}")
+        failures: list[str] = []
+        for goal in goals:
+            q_goal = self._full(scene, arm, goal)
+            if self._scene.hasCollisions(q_goal):
+                failures.append(f"goal is in collision: {self._culprit(q_goal)}")
+                continue
+            if np.abs(goal - start).max() < _SAME:
+                return _resting(arm, start)
+            for attempt in range(self._options.tries):
+                try:
+                    path = self._search(arm, start, goal, attempt)
+                    return self._parametrize(arm, path)
+                except (RuntimeError, ValueError) as error:
+                    failures.append(str(error))
+        raise PlanningError(f"{arm.name}: no free motion: " + "; ".join(dict.fromkeys(failures)))
 
     def plan_straight(
         self,
@@ -171,32 +202,6 @@ class EmbeddedPlanner:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _reach(
-        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, count: int
-    ) -> list[Array]:
-        here = scene.arm_positions(arm.joints)
-        goal = CartesianConfiguration("world", arm.tool, np.asfortranarray(world_T_tool))
-        found = Solutions(here, count)
-        blocked: Array | None = None
-        for attempt, seed in enumerate(self._seeds(arm, here, world_T_tool)):
-            solution = self._solve(arm, goal, seed, attempt)
-            if solution is None or self._margin(arm, solution) < _IK_MARGIN:
-                continue
-            q = self._full(scene, arm, solution)
-            if self._scene.hasCollisions(q):
-                blocked = q
-            elif found.add(solution):
-                break
-        if reached := found.nearest_first():
-            return reached
-        where = "x, y, z = {:.3f}, {:.3f}, {:.3f} m".format(*world_T_tool[:3, 3])
-        if blocked is None:
-            raise UnreachableError(f"{arm.name}: no joint position puts the tool at {where}")
-        raise UnreachableError(
-            f"{arm.name}: every joint position found for {where} is in collision:"
-            f" {self._culprit(blocked)}"
-        )
-
     def _seeds(self, arm: ArmDescription, here: Array, world_T_tool: Array) -> Iterable[Array]:
         """Where IK starts from: here, Franka's ready pose turned to the goal, then at random."""
         base_T_tool = inverse(arm.world_T_base) @ world_T_tool
@@ -238,29 +243,6 @@ class EmbeddedPlanner:
         """Least distance [rad] of joint positions from their limits."""
         low, high = self._scene.getPositionLimitVectors(arm.group)
         return float(np.minimum(positions - low, high - positions).min())
-
-    def _plan_to_joints(
-        self, scene: PlanningScene, arm: ArmDescription, goals: Sequence[Array]
-    ) -> Trajectory:
-        start = scene.arm_positions(arm.joints)
-        q_start = self._full(scene)
-        if self._scene.hasCollisions(q_start):
-            raise PlanningError(f"{arm.name}: start is in collision: {self._culprit(q_start)}")
-        failures: list[str] = []
-        for goal in goals:
-            q_goal = self._full(scene, arm, goal)
-            if self._scene.hasCollisions(q_goal):
-                failures.append(f"goal is in collision: {self._culprit(q_goal)}")
-                continue
-            if np.abs(goal - start).max() < _SAME:
-                return _resting(arm, start)
-            for attempt in range(self._options.tries):
-                try:
-                    path = self._search(arm, start, goal, attempt)
-                    return self._parametrize(arm, path)
-                except (RuntimeError, ValueError) as error:
-                    failures.append(str(error))
-        raise PlanningError(f"{arm.name}: no free motion: " + "; ".join(dict.fromkeys(failures)))
 
     def _search(self, arm: ArmDescription, start: Array, goal: Array, attempt: int) -> JointPath:
         q_start = self._scene.toFullJointPositions(arm.group, start)

@@ -25,7 +25,7 @@ _END_TIMEOUT = 5.0
 Factory = Callable[[Sequence[ArmDescription], PlanningOptions], MotionPlanner]
 
 
-class IsolatedPlanner:
+class IsolatedPlanner(MotionPlanner):
     """`MotionPlanner` that passes every call to a planner in a child process.
 
     Args:
@@ -60,12 +60,6 @@ class IsolatedPlanner:
     ) -> Trajectory:
         """See `MotionPlanner.plan_to_joints`."""
         return self._call("plan_to_joints", scene, arm, list(goals))
-
-    def plan_to_pose(
-        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array
-    ) -> Trajectory:
-        """See `MotionPlanner.plan_to_pose`."""
-        return self._call("plan_to_pose", scene, arm, world_T_tool)
 
     def plan_straight(
         self,

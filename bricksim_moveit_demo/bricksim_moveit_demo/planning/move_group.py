@@ -30,7 +30,7 @@ from bricksim_moveit_demo.planning.moveit_messages import (
     scene_changes,
     trajectory_of,
 )
-from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.protocol import MotionPlanner, PlanningOptions, Trajectory
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_name
 from bricksim_moveit_demo.planning.solutions import Solutions
 
@@ -49,7 +49,7 @@ _IK_TIMEOUT = 0.1
 """Time for one inverse kinematics solution [s]."""
 
 
-class MoveGroupPlanner:
+class MoveGroupPlanner(MotionPlanner):
     """`MotionPlanner` on a move_group node. Make it through `create_planner`: in an own process.
 
     Args:
@@ -136,12 +136,6 @@ class MoveGroupPlanner:
             except PlanningError as error:
                 failures.append(str(error))
         raise PlanningError("; ".join(failures) or f"{arm.name}: no goal was given")
-
-    def plan_to_pose(
-        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array
-    ) -> Trajectory:
-        """See `MotionPlanner.plan_to_pose`."""
-        return self.plan_to_joints(scene, arm, self.reach(scene, arm, world_T_tool, count=3))
 
     def plan_straight(
         self,

@@ -32,7 +32,7 @@ from bricksim_moveit_demo.planning.moveit_messages import (
     raise_for_code,
     trajectory_of,
 )
-from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.protocol import MotionPlanner, PlanningOptions, Trajectory
 from bricksim_moveit_demo.planning.scene import PlanningScene
 from bricksim_moveit_demo.planning.solutions import Solutions
 
@@ -45,7 +45,7 @@ def moveit_available() -> bool:
     return importlib.util.find_spec("moveit") is not None
 
 
-class MoveItPlanner:
+class MoveItPlanner(MotionPlanner):
     """`MotionPlanner` on MoveItPy. Make it through `create_planner`: in a process of its own.
 
     Raises:
@@ -138,12 +138,6 @@ class MoveItPlanner:
             except PlanningError as error:
                 failures.append(str(error))
         raise PlanningError("; ".join(failures) or f"{arm.name}: no goal was given")
-
-    def plan_to_pose(
-        self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array
-    ) -> Trajectory:
-        """See `MotionPlanner.plan_to_pose`."""
-        return self.plan_to_joints(scene, arm, self.reach(scene, arm, world_T_tool, count=3))
 
     def plan_straight(
         self,

@@ -142,6 +142,11 @@ def gripper_name(arm: ArmDescription) -> str:
     return f"{arm.name}_gripper"
 
 
+def parallel_gripper_name(arm: ArmDescription) -> str:
+    """Namespace of the arm's gripper action of type ParallelGripperCommand."""
+    return f"{arm.name}_parallel_gripper"
+
+
 def validate_configuration(config: Mapping[str, Any], arms: Sequence[ArmDescription]) -> None:
     """Checks what MoveItPy would otherwise fail on, or worse, run without.
 

@@ -78,7 +78,10 @@ class Trajectory:
 
 
 class MotionPlanner(Protocol):
-    """Plans motions of one arm in a scene. Stateless for the caller: all is in the scene."""
+    """Plans motions of one arm in a scene. Stateless for the caller: all is in the scene.
+
+    Planners inherit from it.
+    """
 
     def reach(
         self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, count: int = 1
@@ -118,7 +121,7 @@ class MotionPlanner(Protocol):
             UnreachableError: No joint position reaches it.
             PlanningError: No motion was found.
         """
-        ...
+        return self.plan_to_joints(scene, arm, self.reach(scene, arm, world_T_tool, count=3))
 
     def plan_straight(
         self,
