@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +23,8 @@ from bricksim_core.engines.isaacsim.checks import checks
 from bricksim_core.engines.isaacsim.graphs import clock_graph, robot_graph
 from bricksim_core.engines.isaacsim.launch import IsaacOptions
 from bricksim_core.errors import EngineError
+
+STRUCTURE = Path(__file__).parent / "data" / "bricksim" / "demo_assembly_structure1.json"
 
 
 @pytest.fixture
@@ -105,6 +110,53 @@ def test_unknown_options_are_refused_before_anything_starts():
         create_engine("isaacsim", frame_steps=0)
     with pytest.raises(EngineError, match="engine is 'bullet', expected one of mujoco, ovphysx"):
         create_engine("bullet")
+
+
+def test_steps_that_isaac_sim_would_cut_are_refused_before_anything_starts(installed):
+    with pytest.raises(EngineError, match="400.16 steps a second: Isaac Sim takes whole numbers"):
+        create_engine("isaacsim", timestep=1.0 / 400.16)
+    with pytest.raises(EngineError, match="does not start|was imported before"):
+        create_engine("isaacsim", timestep=1.0 / 420.0)
+
+
+@pytest.mark.parametrize(
+    ("files", "environment", "message"),
+    [
+        ({}, {}, "Isaac Sim is not installed for "),
+        ({"VERSION": "5.1.0-rc.1"}, {"ISAAC_PATH": "{}"}, "Isaac Sim is 5.1.0, expected 6.2.*"),
+        ({"METADATA": "6.2.0.0"}, {}, "set OMNI_KIT_ACCEPT_EULA=YES"),
+        ({"METADATA": "6.2.0.0"}, {"OMNI_KIT_ACCEPT_EULA": "YES"}, "there is no NVIDIA GPU"),
+    ],
+    ids=["missing", "release", "licence", "gpu"],
+)
+def test_commands_refuse_in_one_line(tmp_path, files, environment, message):
+    if "GPU" in message and any(mark.exists() for mark in launch._GPU_MARKS):
+        pytest.skip("this machine has a GPU")
+    place = tmp_path / "python"
+    for name, text in files.items():
+        package = place / "isaacsim" / "__init__.py"
+        package.parent.mkdir(parents=True, exist_ok=True)
+        package.write_text("raise SystemExit('started')\n")
+        if name == "VERSION":
+            (place / name).write_text(text)
+        else:
+            info = place / f"isaacsim-{text}.dist-info"
+            info.mkdir()
+            (info / name).write_text(f"Metadata-Version: 2.1\nName: isaacsim\nVersion: {text}\n")
+    known = {k: v for k, v in os.environ.items() if k not in ("ISAAC_PATH", "OMNI_KIT_ACCEPT_EULA")}
+    paths = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
+    known |= {"PYTHONPATH": os.pathsep.join(paths)}
+    known |= {name: value.format(place) for name, value in environment.items()}
+    out = tmp_path / "out"
+    words = ["drop", str(STRUCTURE), "--engine", "isaacsim", "--out", str(out)]
+    code = "from bricksim_core.cli import main; main()"
+    line = [sys.executable, "-c", code, *words]
+    done = subprocess.run(line, env=known, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+    assert not out.exists()
 
 
 def test_the_doctor_stops_at_the_first_requirement_that_fails(monkeypatch):

@@ -21,7 +21,9 @@ ModelOption = Annotated[
 ]
 EngineOption = Annotated[
     str,
-    typer.Option("--engine", metavar="NAME", help="Rigid-body engine: `mujoco` or `ovphysx`."),
+    typer.Option(
+        "--engine", metavar="NAME", help="Rigid-body engine: `mujoco`, `ovphysx` or `isaacsim`."
+    ),
 ]
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Fail where a file holds something that is not understood.")

@@ -152,7 +152,7 @@ def _values(data: native.ovstage_data_t) -> NDArray:
     count = data.tensor_count
     first, last = data.tensors[0], data.tensors[count - 1]
     kind, shape = first.dtype, last.shape
-    dtype = _DTYPES[kind.code, kind.bits]
+    dtype = _DTYPES[int(kind.code), kind.bits]
     width = (*shape[1 : last.ndim], kind.lanes)
     item = math.prod(width) * dtype.itemsize
     begin = first.data + first.byte_offset

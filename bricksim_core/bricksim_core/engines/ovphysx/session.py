@@ -80,6 +80,7 @@ class Session:
         self.ordinal = 1
         self._queries: dict[object, Query] = {}
         self._orders: dict[object, list[int]] = {}
+        self._handles: dict[str, int] = {}
         self._attributes: dict[tuple[str, ...], tuple[ctypes.Array, list[int]]] = {}
         try:
             ovstage.population.open_usd_from_string(
@@ -214,7 +215,9 @@ class Session:
 
     def handle(self, path: str) -> int:
         """The handle by which sessions name a prim."""
-        return self.paths.intern_path(path)
+        if path not in self._handles:
+            self._handles[path] = self.paths.intern_path(path)
+        return self._handles[path]
 
     def _query(self, kind: SimObjectType, prims: Sequence[int] | None) -> Query:
         key = (kind, None if prims is None else tuple(prims))
