@@ -238,6 +238,9 @@ def lay_out(
 class StructureBuilder:
     """Builds structures with one or more arms, one brick after the other.
 
+    The arm whose base is nearest to a brick takes it, another one where it does not reach. The
+    others stand back meanwhile.
+
     Args:
         world: The scene.
         handlers: Arms by name.
@@ -310,7 +313,7 @@ class StructureBuilder:
         return {names.get(p, p) for p in graph.component_parts(graph.component_of(own))} | {part}
 
     def _insert(self, step: Insertion, ids: Mapping[int, int], done: int, total: int) -> Report:
-        """Lets the first arm that reaches do it."""
+        """Lets the nearest arm that reaches do it."""
         goal = InsertionGoal(
             ids.get(step.goal.part, step.goal.part),
             ids.get(step.goal.target, step.goal.target),
@@ -319,11 +322,29 @@ class StructureBuilder:
         )
         candidates = [(ids.get(part, part), grasp) for part, grasp in step.grasps]
         report: Report | None = None
-        for arm, handler in self._handlers.items():
+        for arm in self._order(goal.part):
             if self._starting is not None:
                 self._starting(goal.part, arm, done, total)
-            report = handler.pick_and_insert(goal, candidates, step.release)
+            others = [handler for name, handler in self._handlers.items() if name != arm]
+            report = self._handlers[arm].pick_and_insert(
+                goal, candidates, step.release, others=others
+            )
             if report.outcome is not Outcome.UNREACHABLE:
                 break
         assert report is not None
         return report
+
+    def _order(self, part: int) -> list[str]:
+        """Names of the arms that may insert a part: the one that holds it, else nearest first."""
+        for name, handler in self._handlers.items():
+            if part in handler.motion.carried():
+                return [name]
+        if part not in self._world.graph:
+            return list(self._handlers)
+        place = self._world.part_pose(part)[:2, 3]
+
+        def distance(name: str) -> float:
+            base = self._handlers[name].motion.arm.world_T_base
+            return round(float(np.linalg.norm(base[:2, 3] - place)), 6)
+
+        return sorted(self._handlers, key=distance)

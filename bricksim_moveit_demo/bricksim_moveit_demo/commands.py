@@ -22,13 +22,14 @@ from bricksim_moveit_demo.scenes import SceneOptions
 
 
 def assemble(arguments: Sequence[str] | None = None) -> int:
-    """``assemble FILE``: one arm builds a structure."""
-    parser = _parser("One arm builds a structure from bricks on the table.")
+    """``assemble FILE``: one arm, or two, build a structure."""
+    parser = _parser("Arms build a structure from bricks on the table.")
+    _add_arms(parser)
     parser.add_argument("structure", help="structure file of any known format")
     chosen = parser.parse_args(arguments)
 
     def tell(report: Report, inserted: int, total: int) -> None:
-        text = f"{inserted}/{total} brick {report.part_id}: {report.outcome}"
+        text = f"{inserted}/{total} brick {report.part_id}: {report.outcome} by {report.arm}"
         text += f", {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
         print(f"{text}  {report.message}".rstrip(), flush=True)
 
@@ -60,6 +61,7 @@ def inhand(arguments: Sequence[str] | None = None) -> int:
 def benchmark(arguments: Sequence[str] | None = None) -> int:
     """``assembly_benchmark FILE...``: many seeds, one table that grows run by run."""
     parser = _parser("Builds structures over many seeds and prints a table.")
+    _add_arms(parser)
     parser.add_argument("structures", nargs="+", help="structure files")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds")
     parser.add_argument(
@@ -102,6 +104,10 @@ def _beginning(structure: Structure, count: int) -> Structure:
     return structure.without([p for step in steps for p in step.parts])
 
 
+def _add_arms(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--arms", type=int, choices=(1, 2), default=1, help="number of arms")
+
+
 def _parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seed", type=int, default=0, help="seed of layout, noise and planner")
@@ -137,5 +143,6 @@ def _options(chosen: argparse.Namespace) -> SceneOptions:
         noise_degrees=chosen.noise[1],
         planner=chosen.planner,
         engine=chosen.engine,
+        arms=getattr(chosen, "arms", 1),
         film=chosen.film,
     )

@@ -1,11 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two hands do with one brick: taking it over."""
+"""What two hands do with each other: making room, taking a brick over."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from bricksim_moveit_demo.description import READY
+from bricksim_moveit_demo.errors import PlanningError
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.reports import Stage
+
+_THERE = 0.02
+"""Distance from the ready pose [rad] within which an arm stands there."""
+
+
+def stand_back(hand: Hand) -> None:
+    """Moves an arm that holds nothing to its ready pose, where another one has room to work.
+
+    Raises:
+        TaskError: It cannot get there.
+    """
+    motion = hand.motion
+    if motion.held is not None:
+        return
+    if np.abs(motion.controller.reference.positions - READY).max() < _THERE:
+        return
+    try:
+        motion.go_to_joints([np.array(READY)])
+    except PlanningError:
+        # A task that failed may have left the hand among bricks.
+        hand.clear_off()
+        motion.go_to_joints([np.array(READY)])
 
 
 def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand) -> None:

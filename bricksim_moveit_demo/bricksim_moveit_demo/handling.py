@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.connections import connections_of, expectation, goal_key, lost_connections
 from bricksim_moveit_demo.errors import Outcome, TaskError
-from bricksim_moveit_demo.exchanging import take
+from bricksim_moveit_demo.exchanging import stand_back, take
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, broken_inside, try_insertion
@@ -71,6 +71,7 @@ class BrickHandler:
         candidates: Iterable[tuple[int, Grasp]] = (),
         release: bool = True,
         *,
+        others: Sequence[BrickHandler] = (),
         parameters: TaskParameters | None = None,
     ) -> Report:
         """Picks a brick, or all that it is connected to, and presses it onto another.
@@ -79,6 +80,7 @@ class BrickHandler:
             goal: What goes where. What the arm holds already is not picked again.
             candidates: Parts and grasps to try before all others.
             release: False: keep holding afterwards.
+            others: Other arms, which make room first.
             parameters: Numbers of this task; None: the handler's.
         """
         candidates = tuple(candidates)
@@ -87,6 +89,8 @@ class BrickHandler:
             wanted = expectation(self._world.graph, goal)
             _require_loose(self._world, goal)
             job = InsertionTask(goal, wanted, candidates, release)
+            for other in others:
+                stand_back(other.hand)
             self._insert(record, job)
             return tuple(c.id for c in self._world.graph.connections_of(goal.part))
 

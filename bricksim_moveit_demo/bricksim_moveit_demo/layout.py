@@ -48,6 +48,16 @@ class TableLayout:
     places: Mapping[int, tuple[float, float, float]] = field(default_factory=dict)
 
 
+def packing(arms: int = 1) -> TableLayout:
+    """Where things stand for one arm, or for two that face each other across the structure."""
+    if arms == 1:
+        return TableLayout()
+    return TableLayout(
+        seat=(0.55, 0.0),
+        regions=(Region(0.30, 0.13, 0.80, 0.42), Region(0.30, -0.42, 0.80, -0.13)),
+    )
+
+
 def arrange(
     shapes: Mapping[int, BrickShape], layout: TableLayout, generator: np.random.Generator
 ) -> dict[int, Array]:
@@ -90,7 +100,7 @@ def arrange(
     return places
 
 
-def read_layout(path: Path) -> TableLayout:
+def read_layout(path: Path, default: TableLayout | None = None) -> TableLayout:
     """Reads a layout from YAML.
 
         seat: [0.5, 0.0]                        # x, y of the middle of the structure's base [m]
@@ -100,6 +110,10 @@ def read_layout(path: Path) -> TableLayout:
         bricks: {3: [0.4, 0.2, 90]}             # part id: x, y [m], yaw [deg]; others are packed
 
     Every entry may be left out.
+
+    Args:
+        path: The file.
+        default: What holds for entries that are left out; None: the layout for one arm.
 
     Raises:
         TaskError: The file cannot be read or an entry is not acceptable.
@@ -111,7 +125,7 @@ def read_layout(path: Path) -> TableLayout:
     known = {"seat", "regions", "gap", "spread", "bricks"}
     if not isinstance(data, dict) or not set(data) <= known:
         raise TaskError(f"{path}: layout is {data!r}, expected keys {', '.join(sorted(known))}")
-    default = TableLayout()
+    default = default or TableLayout()
     regions, bricks = data.get("regions"), data.get("bricks") or {}
     if not isinstance(bricks, dict) or not all(isinstance(k, int) for k in bricks):
         raise TaskError(f"{path}: bricks is {bricks!r}, expected a mapping of part ids")

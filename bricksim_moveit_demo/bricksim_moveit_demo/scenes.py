@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from bricksim_moveit_demo.filming import Film
 from bricksim_moveit_demo.foreseeing import require_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, join_in_hand, lay_out_in_hand
-from bricksim_moveit_demo.layout import TableLayout
+from bricksim_moveit_demo.layout import TableLayout, packing
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
 from bricksim_moveit_demo.reports import Report
@@ -46,6 +46,7 @@ class SceneOptions:
         noise_degrees: Greatest yaw error [degrees].
         planner: ``auto``, ``embedded`` or ``moveit``.
         engine: ``mujoco``, ``ovphysx`` or ``isaacsim``.
+        arms: How many arms build, 1 or 2.
         film: True: pictures and a video are made.
         parameters: Numbers of picking and inserting.
         config: Settings of the simulator.
@@ -56,6 +57,7 @@ class SceneOptions:
     noise_degrees: float = 2.0
     planner: str = "embedded"
     engine: str = "mujoco"
+    arms: int = 1
     film: bool = False
     parameters: TaskParameters = TaskParameters()
     config: SimulatorConfig = SimulatorConfig()
@@ -73,26 +75,28 @@ def assemble(
     progress: Callable[[Report, int, int], None] | None = None,
     layout: TableLayout | None = None,
 ) -> Summary:
-    """One arm builds a structure from bricks on the table.
+    """One arm, or two, build a structure from bricks on the table.
 
     Args:
         structure: What to build.
         options: How.
         out: Folder for summary.json, final.png and video.mp4; None: none are written.
         progress: Called after each brick.
-        layout: Where things stand.
+        layout: Where things stand; None: `packing` for these arms.
 
     Raises:
         SequenceError: No order of insertions builds it.
-        StructureError: It needs more than one arm, or does not bear a press.
+        StructureError: It needs more than these arms, or does not bear a press.
         TaskError: The bricks do not fit on the table.
         EngineError: The engine does not start.
     """
-    steps = insertions(structure, plan_assembly(structure, arms=1, base=[base_part(structure)]))
+    plan = plan_assembly(structure, arms=options.arms, base=[base_part(structure)])
+    steps = insertions(structure, plan)
     require_bearable(structure, steps, options.parameters)
     simulator = _simulator(options)
+    layout = layout or packing(options.arms)
     lay_out(simulator, structure, layout, options.seed, options.noise.sample)
-    arms = one_arm()
+    arms = one_arm() if options.arms == 1 else two_arms()
     world = SimulatedWorld(simulator, arms, options.noise, options.seed)
     planner = create_planner(options.planner, arms, PlanningOptions(seed=options.seed))
     film = _film(world, options)
@@ -128,7 +132,7 @@ def assemble_in_hand(
         summary = join_in_hand(world, taker, giver, scene)
     finally:
         planner.close()
-    write_results(out, summary, options, "inhand", film)
+    write_results(out, summary, replace(options, arms=len(arms)), "inhand", film)
     return summary
 
 
@@ -180,6 +184,7 @@ def write_results(
         "noise_degrees": options.noise_degrees,
         "planner": options.planner,
         "engine": options.engine,
+        "arms": options.arms,
         **asdict(summary),
     }
     summary_file, picture, video = (out / name for name in RESULT_FILES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building structures with one arm, joining in the hands of two."""
+"""Building structures with one arm and with two, joining in the hands of two."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ from bricksim_moveit_demo.inhand import (
     join_in_hand,
     lay_out_in_hand,
 )
-from bricksim_moveit_demo.layout import Region, TableLayout, arrange, read_layout
+from bricksim_moveit_demo.layout import Region, TableLayout, arrange, packing, read_layout
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions
 from bricksim_moveit_demo.reports import InsertionGoal
@@ -88,6 +88,39 @@ def test_same_seed_same_run():
     np.testing.assert_array_equal(poses[0], poses[1])
     assert runs[0][2].duration == runs[1][2].duration
     assert runs[0][2].reports[0].press_force == runs[1][2].reports[0].press_force
+
+
+def _arms_touching(engine):
+    """Whether links of both arms are in contact."""
+    model, data = engine.model, engine.data
+    for contact in data.contact[: data.ncon]:
+        bodies = [model.body(int(model.geom_bodyid[geom])).name for geom in contact.geom]
+        if {name.split("/")[0] for name in bodies} == {"left", "right"}:
+            return True
+    return False
+
+
+def test_two_arms_take_the_bricks_next_to_them_and_do_not_meet():
+    """Two bricks beside each arm; each insertion finds the other arm standing back."""
+    structure = parse_structure("2x4 (4,4,0)\n2x4 (4,8,0)\n2x6 (4,5,1)\n", baseplate=(12, 14))
+    plan = plan_assembly(structure, arms=2)
+    order = [step.parts[0] for step in plan.steps]
+    near, far = (0.36, -0.25, 0.0), (0.74, 0.25, 0.4)
+    places = dict(zip(order, (near, far, (0.36, 0.25, 0.4)), strict=True))
+    simulator = Simulator()
+    layout = replace(packing(2), places=places)
+    lay_out(simulator, structure, layout, seed=2, noise=NOISE.sample)
+    arms = two_arms()
+    world = SimulatedWorld(simulator, arms, NOISE, 2)
+    planner = EmbeddedPlanner(arms, PlanningOptions(seed=2))
+    handlers = {arm.name: BrickHandler(world, planner, arm.name) for arm in arms}
+    met = []
+    world.listeners.append(lambda _: met.append(_arms_touching(simulator.engine)))
+    summary = StructureBuilder(world, handlers).build(insertions(structure, plan))
+    assert summary.success, summary.message
+    assert [report.arm for report in summary.reports] == ["left", "right", "left"]
+    assert _same_connections(simulator.graph, structure.graph)
+    assert met and not any(met)
 
 
 @pytest.mark.parametrize("seed", [0])

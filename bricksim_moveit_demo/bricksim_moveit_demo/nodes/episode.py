@@ -16,7 +16,7 @@ from bricksim_moveit_demo.building import Summary, laid_out
 from bricksim_moveit_demo.errors import TaskError
 from bricksim_moveit_demo.filming import Film
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, in_hand_bricks, join_in_hand
-from bricksim_moveit_demo.layout import TableLayout, read_layout
+from bricksim_moveit_demo.layout import packing, read_layout
 from bricksim_moveit_demo.nodes.parameters import EPISODES
 from bricksim_moveit_demo.nodes.tasks import TaskServer
 from bricksim_moveit_demo.reports import Report
@@ -77,7 +77,9 @@ class AssembleEpisode(Episode):
             raise TaskError("parameter structure is empty, expected a structure file")
         self._structure = read_structure(resolve_uri(path))
         chosen = parameters.value(node, "layout")
-        self._layout = TableLayout() if chosen == "packing" else read_layout(resolve_uri(chosen))
+        self._layout = packing(parameters.value(node, "arms"))
+        if chosen != "packing":
+            self._layout = read_layout(resolve_uri(chosen), self._layout)
 
     @property
     def name(self) -> str:
@@ -213,5 +215,6 @@ class EpisodeServer(Server):
             noise_degrees=value(self._node, "noise_deg"),
             planner=value(self._node, "planner"),
             engine=value(self._node, "engine"),
+            arms=value(self._node, "arms"),
             film=value(self._node, "film"),
         )
