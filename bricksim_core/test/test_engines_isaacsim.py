@@ -113,9 +113,9 @@ def test_unknown_options_are_refused_before_anything_starts():
 
 
 def test_steps_that_isaac_sim_would_cut_are_refused_before_anything_starts(installed):
-    with pytest.raises(EngineError, match="400.16 steps a second: Isaac Sim takes whole numbers"):
+    with pytest.raises(EngineError, match=r"400\.16 steps a second: Isaac Sim takes whole numbers"):
         create_engine("isaacsim", timestep=1.0 / 400.16)
-    with pytest.raises(EngineError, match="does not start|was imported before"):
+    with pytest.raises(EngineError, match=r"does not start|was imported before"):
         create_engine("isaacsim", timestep=1.0 / 420.0)
 
 
