@@ -495,7 +495,8 @@ def test_interior_point_method_answers_where_the_active_set_does_not(monkeypatch
     layout, loads = overloaded_case()
     anchored = layout.part_ids == 0
     expected = SnapFitModel().system(layout, anchored).solve(loads)
-    monkeypatch.setattr("bricksim_core.mechanics.snapfit.yielding.MAX_PIVOTS", 1)
+    for limit in ("system.QUICK", "newton.ROUNDS", "yielding.MAX_PIVOTS"):
+        monkeypatch.setattr(f"bricksim_core.mechanics.snapfit.{limit}", 0)
     found = SnapFitModel().system(layout, anchored).solve(loads)
     assert found.status is SolveStatus.FALLBACK and "did not settle" in found.message
     assert found.utilization == pytest.approx(expected.utilization, rel=1e-4, abs=1e-4)

@@ -59,6 +59,11 @@ class ElasticStructure:
             Dissection and those fronts that nothing changed in are taken over.
 
     Attributes:
+        lower: As given.
+        upper: As given.
+        centres: As given.
+        node: (N + 1,) number of each part among those that are free, -1 for others; the last one is
+            GROUND.
         free: (F,) indices of the 6 N scaled displacements that are free.
         stiffness: (6 J,) scaled stiffness [N/m].
         strain: (6 J, F) sparse J^T.
@@ -74,12 +79,12 @@ class ElasticStructure:
         held: NDArray[np.bool_],
         origin: Origin | None = None,
     ) -> None:
-        self._lower, self._upper = lower, upper
-        self._centres, self._coms = centres, coms
+        self.lower, self.upper = lower, upper
+        self.centres, self._coms = centres, coms
         self._parts = np.flatnonzero(~held)
         # One more entry, for GROUND.
-        self._node = np.full(len(coms) + 1, -1, dtype=np.int64)
-        self._node[self._parts] = np.arange(len(self._parts))
+        self.node = np.full(len(coms) + 1, -1, dtype=np.int64)
+        self.node[self._parts] = np.arange(len(self._parts))
         self.free = (6 * self._parts[:, None] + np.arange(6)).reshape(-1)
         self.stiffness = (stiffness / PITCHES**2).reshape(-1)
         self.strain = self._strain()
@@ -94,10 +99,10 @@ class ElasticStructure:
 
     def _strain(self) -> sp.csr_array:
         """J^T row by row: what a joint's opening is made of."""
-        count = len(self._lower)
-        ends = np.column_stack([self._lower, self._upper])
-        node = self._node[ends]
-        arm = (self._centres[:, None] - self._coms[ends]) / STUD_PITCH
+        count = len(self.lower)
+        ends = np.column_stack([self.lower, self.upper])
+        node = self.node[ends]
+        arm = (self.centres[:, None] - self._coms[ends]) / STUD_PITCH
         sign = np.broadcast_to([-1.0, 1.0], (count, 2))
         x, y, z = arm[:, :, 0] * sign, arm[:, :, 1] * sign, arm[:, :, 2] * sign
         rows = [[sign, z, -y], [sign, -z, x], [sign, y, -x]]
@@ -128,14 +133,14 @@ class ElasticStructure:
         arm = (points[:, None] - self._coms[ends]) / STUD_PITCH
         force = np.stack([-normals, normals], axis=1)
         value = np.concatenate([force, cross(arm, force)], axis=2)
-        row = 6 * self._node[ends][:, :, None] + np.arange(6)
+        row = 6 * self.node[ends][:, :, None] + np.arange(6)
         kept = (value != 0.0) & (row >= 0)
         columns = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=(1, 2)))])
         return sp.csc_array((value[kept], row[kept], columns), shape=(len(self.free), len(low)))
 
     def nodes(self, parts: IntArray) -> IntArray:
         """Numbers of parts among those that are free, -1 for others."""
-        return self._node[parts]
+        return self.node[parts]
 
     @cached_property
     def _dissected(self) -> tuple[Dissection, dict[int, Front]]:
@@ -143,7 +148,7 @@ class ElasticStructure:
         origin, self._origin = self._origin, None
         if origin is not None:
             return origin.handed_down(self._parts)
-        a, b = self._node[self._lower], self._node[self._upper]
+        a, b = self.node[self.lower], self.node[self.upper]
         both = (a >= 0) & (b >= 0)
         return dissect(self._coms[self._parts], a[both], b[both]), {}
 
@@ -156,12 +161,12 @@ class ElasticStructure:
         # One more place for what is held: it comes last and in no block.
         count = len(dissection.order)
         place, block = np.append(dissection.place, count), np.append(dissection.block_of, -1)
-        a, b = place[self._node[self._lower]], place[self._node[self._upper]]
+        a, b = place[self.node[self.lower]], place[self.node[self.upper]]
         wanted_a, wanted_b = new[block[a]], new[block[b]]
         first = np.minimum(a, b)
         wanted = new[block[first]] & (np.maximum(a, b) < count)
         some = np.flatnonzero(wanted_a | wanted_b)
-        low, high = self._maps(some, self._lower), self._maps(some, self._upper)
+        low, high = self._maps(some, self.lower), self._maps(some, self.upper)
         stiff = self.stiffness.reshape(-1, 6)[some]
         weighted_low, weighted_high = low * stiff[:, None, :], high * stiff[:, None, :]
         on_a, on_b, across = wanted_a[some], wanted_b[some], wanted[some]
@@ -186,7 +191,7 @@ class ElasticStructure:
 
     def _maps(self, joints: IntArray, parts: IntArray) -> Array:
         """(M, 6, 6) scaled wrenches about parts' COMs by scaled wrenches of some joints."""
-        return wrench_maps(self._centres[joints], self._coms[parts[joints]])
+        return wrench_maps(self.centres[joints], self._coms[parts[joints]])
 
     def fronts(self) -> tuple[Dissection, dict[int, Front]]:
         """What a piece can take over: the dissection, and the fronts known so far."""

@@ -25,17 +25,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, Entries
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.dissection import dissect
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, wrench_maps
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.ground import friction_lever
 from bricksim_core.mechanics.snapfit.interior import Optimum, minimize
 from bricksim_core.mechanics.snapfit.joints import Joints, rectangle_corners
+from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import Pushes
 from bricksim_core.mechanics.snapfit.whole import interior_point
 from bricksim_core.mechanics.types import LimitLoad
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 FEW = 400
@@ -60,9 +59,6 @@ _SIMPLEX_TIME = 30.0
 
 _UNKNOWNS = 10
 """Of a joint: pushes at four corners, then +Fx, -Fx, +Fy, -Fy, +Mz, -Mz."""
-
-_REGULAR = 1e-13
-"""What is added to the matrix's diagonal, relative to it, so that it can be factored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,17 +150,8 @@ class LimitProgram:
         node[parts] = np.arange(len(parts))
         self._size = 6 * len(parts)
 
-        ends = [node[lower], node[upper]]
-        maps = [-wrench_maps(centres, coms[lower]), wrench_maps(centres, coms[upper])]
-        self._joints = _Edges(ends[0], ends[1], maps[0], maps[1])
-        faces = slice(None, None, 4)
-        sides = []
-        for sign, part in ((1.0, pushes.low), (-1.0, pushes.high)):
-            wrench = sign * pushes.wrench
-            arm = (pushes.point - coms[part]) / PITCHES[3]
-            wrench[:, 3:] += cross(arm, wrench[:, :3])
-            sides.append(wrench.reshape(-1, 4, 6).swapaxes(1, 2))
-        self._faces = _Edges(node[pushes.low[faces]], node[pushes.high[faces]], sides[0], sides[1])
+        self._joints = joint_edges(lower, upper, centres, coms, node)
+        self._faces = face_edges(pushes, coms, node)
 
         flat = cones.columns.swapaxes(1, 2)  # (K, 10, 6)
         self._spread = self._joints.matrix(self._size)
@@ -190,8 +177,8 @@ class LimitProgram:
         self._points = coms[parts]
 
     @cached_property
-    def _normal(self) -> _NormalMatrix:
-        return _NormalMatrix(self._points, [self._joints, self._faces])
+    def _normal(self) -> NormalMatrix:
+        return NormalMatrix(self._points, [self._joints, self._faces])
 
     def limit_load(self, loads: Array, scale: float) -> LimitLoad:
         """The factor 1 / u (static theorem), and the mechanism by the multipliers (kinematic one).
@@ -275,91 +262,6 @@ class LimitProgram:
             return y - (self._border @ y / stiff) * border
 
         return solve
-
-
-@dataclass(frozen=True, eq=False)
-class _Edges:
-    """Forces between pairs of parts: E edges with p forces each.
-
-    Attributes:
-        a: (E,) first node, -1 where it does not move.
-        b: (E,) second node.
-        on_a: (E, 6, p) scaled load on the first node per unit of each force.
-        on_b: (E, 6, p) on the second.
-    """
-
-    a: IntArray
-    b: IntArray
-    on_a: Array
-    on_b: Array
-
-    def matrix(self, size: int) -> sp.csr_array:
-        """(size, E p) loads by all forces."""
-        count, _, width = self.on_a.shape
-        value = np.concatenate([self.on_a, self.on_b])
-        node = np.concatenate([self.a, self.b])[:, None, None]
-        row = np.broadcast_to(6 * node + np.arange(6)[:, None], value.shape)
-        force = np.tile(np.arange(count * width).reshape(count, 1, width), (2, 1, 1))
-        column = np.broadcast_to(force, value.shape)
-        kept = (value != 0.0) & (row >= 0)
-        shape = (size, count * width)
-        return sp.csr_array((value[kept], (row[kept], column[kept])), shape=shape)
-
-
-class _NormalMatrix:
-    """Sums of B W B^T over edges, assembled and factored by blocks.
-
-    Args:
-        points: (n, 3) where the nodes are.
-        edges: Groups of edges.
-    """
-
-    def __init__(self, points: Array, edges: list[_Edges]) -> None:
-        a = np.concatenate([group.a for group in edges])
-        b = np.concatenate([group.b for group in edges])
-        both = (a >= 0) & (b >= 0)
-        self._dissection = dissect(points, a[both], b[both])
-        place, count = self._dissection.place, len(points)
-        self._edges = edges
-        self._blocks: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
-        keys = []
-        for group in edges:
-            on_a, on_b = group.a >= 0, group.b >= 0
-            across = on_a & on_b
-            first, second = place[group.a], place[group.b]
-            self._blocks.append((on_a, on_b, across, (first > second)[across, None, None]))
-            low = np.minimum(first, second)[across]
-            high = np.maximum(first, second)[across]
-            keys += [first[on_a] * (count + 1), second[on_b] * (count + 1), low * count + high]
-        key, entry = np.unique(np.concatenate(keys), return_inverse=True)
-        self._row, self._column = key % count, key // count
-        shape = (len(key), len(entry))
-        self._sum = sp.csr_array((np.ones(len(entry)), (entry, np.arange(len(entry)))), shape=shape)
-        self._diagonal = np.flatnonzero(self._row == self._column)
-
-    def factorized(self, weights: list[Array]) -> BlockCholesky:
-        """Factors the matrix for given weights.
-
-        Args:
-            weights: For each group (E, p, p) W, or (E, p) its diagonal.
-        """
-        blocks = []
-        for group, weight, where in zip(self._edges, weights, self._blocks, strict=True):
-            on_a, on_b, across, swapped = where
-            if weight.ndim == 2:
-                by_a, by_b = group.on_a * weight[:, None, :], group.on_b * weight[:, None, :]
-            else:
-                by_a, by_b = group.on_a @ weight, group.on_b @ weight
-            mixed = by_a[across] @ group.on_b[across].swapaxes(1, 2)
-            blocks += [
-                by_a[on_a] @ group.on_a[on_a].swapaxes(1, 2),
-                by_b[on_b] @ group.on_b[on_b].swapaxes(1, 2),
-                np.where(swapped, mixed.swapaxes(1, 2), mixed),
-            ]
-        value = (self._sum @ np.concatenate(blocks).reshape(-1, 36)).reshape(-1, 6, 6)
-        axes = np.arange(6)
-        value[self._diagonal[:, None], axes, axes] *= 1.0 + _REGULAR
-        return BlockCholesky(self._dissection, Entries(self._row, self._column, value))
 
 
 def _block_diagonal(blocks: Array) -> sp.csr_array:

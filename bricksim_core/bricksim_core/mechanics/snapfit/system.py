@@ -28,6 +28,8 @@ from bricksim_core.mechanics.snapfit.joints import (
     spread_stiffness,
 )
 from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
+from bricksim_core.mechanics.snapfit.newton import NewtonSolver
+from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
@@ -52,6 +54,17 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 STANDARD_GRAVITY = 9.81
 """For the unit in which a pull on the ground is measured [m/s^2]."""
+
+FEW = 3
+"""Joints over their limit, or members of the last active set, up to which (or an eighth of all
+joints) the active set is searched at once: each costs a back-substitution, a few less than an
+interior point method."""
+
+QUICK = 3
+"""Changes of the active set, and one for 16 joints, after which that method gives a guess."""
+
+MANY = 24
+"""Members of the active set from which on Newton's method is quicker than a search."""
 
 _HARDLY = 0.01
 """Part of the weight by which a load may differ from the last one for the last answer to be tried;
@@ -246,6 +259,19 @@ class SnapFitSystem:
         return WholeProblem(self._structure, self._equations)
 
     @cached_property
+    def _normal(self) -> NormalMatrix:
+        structure, layout = self._structure, self._layout
+        joints = joint_edges(
+            structure.lower, structure.upper, structure.centres, layout.coms, structure.node
+        )
+        faces = face_edges(self.pushes, layout.coms, structure.node)
+        return NormalMatrix(layout.coms[~self._held], [joints, faces])
+
+    @cached_property
+    def _newton(self) -> NewtonSolver:
+        return NewtonSolver(self._structure, self._equations, self._normal)
+
+    @cached_property
     def _limit_program(self) -> LimitProgram:
         joints = self.joints
         resting, footprint, half = self._footprints
@@ -285,7 +311,7 @@ class SnapFitSystem:
         self._elastic = None
         yielded = self._unyielding(displacements, free_loads)
         if yielded is None:
-            yielded = self._solver.solve(displacements, self._guess)
+            yielded = self._yielding(displacements, free_loads)
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
             try:
@@ -376,6 +402,24 @@ class SnapFitSystem:
             self._elastic = free_loads, farthest
         none = np.zeros(0, dtype=np.int64)
         return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
+
+    def _yielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
+        """The answer where something yields; None if the active set did not settle."""
+        guess = self._guess
+        wrench = self._structure.wrenches(displacements)
+        over = np.count_nonzero(self._greatest(wrench) > self._limits.limit + TOLERANCE)
+        joints = len(wrench)
+        if max(len(guess), over) <= max(FEW, joints // 8):
+            pivots = QUICK + joints // 16
+            yielded = self._solver.solve(displacements, guess, pivots)
+            if yielded is not None:
+                return yielded
+        guess = self._whole.likely(free_loads, wrench)
+        if len(guess) > MANY:
+            yielded = self._newton.solve(free_loads, guess)
+            if yielded is not None:
+                return yielded
+        return self._solver.solve(displacements, guess)
 
     def _ground_tension(self, wrench: Array) -> float:
         """What the ground would have to hold beyond pushes and friction, over the weight."""

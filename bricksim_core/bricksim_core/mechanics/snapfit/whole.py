@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of last resort for the complementarity problem of `yielding`: two quadratic programs.
+"""The complementarity problem of `yielding` as quadratic programs, solved by PIQP.
 
-Equilibrium J w - B lambda = b, rows R w <= limit + overload, lambda >= 0, solved by PIQP.
+Equilibrium J w - B lambda = b, rows R w <= limit + overload, lambda >= 0. As one program, with the
+softness of `yielding`, it tells which rows and pushes will be active. Its two criteria one after
+the other are the answer of last resort.
 """
 
 from __future__ import annotations
@@ -11,15 +13,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import piqp
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.interior_solver import interior_solver
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
-from bricksim_core.mechanics.snapfit.yielding import Equations, Yielded
+from bricksim_core.mechanics.snapfit.joints import ROWS, TIP_ROWS
+from bricksim_core.mechanics.snapfit.yielding import TOLERANCE, Equations, Yielded
 from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
 
 _RELAXED = 1e-7
 """Overload [-] that the first stage may miss by and the second stage grants."""
+
+_LIKELY = 1e-9
+"""Tolerance with which the active set is looked for."""
+
+_NEAR = 0.25
+"""Share of its limit that a row of bearing has to reach in the bonded structure for these to be
+looked at."""
 
 _INTERIOR_TOLERANCES = (1e-10, 1e-8)
 """Absolute and relative tolerances of the interior point method: wanted, and accepted."""
@@ -34,20 +46,90 @@ class WholeProblem:
     """
 
     def __init__(self, structure: ElasticStructure, equations: Equations) -> None:
-        limits = equations.limits
-        gap, push_loads = equations.gap, equations.push_loads
+        limits, strain, push_loads = equations.limits, structure.strain, equations.push_loads
         self._structure, self._limits = structure, limits
-        self._gap, self._compliance = gap, equations.compliance
-        self._joints, self._pushes = len(limits.limit), len(gap)
-        self._equilibrium = sp.hstack([structure.jacobian, -push_loads], format="csc")
-        rows = limits.rows_of(np.arange(len(limits.limit)))
-        self._joint, row = np.nonzero(np.abs(rows).sum(axis=2))
-        wrench = rows[self._joint, row]
-        at = np.repeat(np.arange(len(wrench)), 6)
-        column = (6 * self._joint[:, None] + np.arange(6)).reshape(-1)
-        shape = (len(wrench), 6 * self._joints + self._pushes)
-        self._rows = sp.csc_array(sp.coo_array((wrench.reshape(-1), (at, column)), shape=shape))
-        self._lower = np.repeat([-np.inf, 0.0], [6 * self._joints, self._pushes])
+        self._gap, self._compliance = equations.gap, equations.compliance
+        joints, pushes = len(limits.limit), len(equations.gap)
+        self._joints, self._pushes, self._width = joints, pushes, 6 * joints + pushes
+        # Columns: scaled wrenches, pushes, overloads.
+        size = self._width + joints
+        ends = np.concatenate([strain.indptr, push_loads.indptr[1:] + strain.indptr[-1]])
+        self._equal = sp.csc_matrix(
+            (
+                np.concatenate([strain.data, -push_loads.data]),
+                np.concatenate([strain.indices, push_loads.indices]),
+                np.concatenate([ends, np.full(joints, ends[-1])]),
+            ),
+            shape=(structure.size, size),
+        )
+        self._all_rows = limits.rows_of(np.arange(joints))
+        self._lower = np.repeat([-np.inf, 0.0, -np.inf], [6 * joints, pushes, joints])
+
+    def _rows(self, used: NDArray[np.bool_]) -> tuple[Any, IntArray, IntArray]:
+        """Some rows, of (J, ROWS), less the overload: as a matrix, and their joints and numbers."""
+        joint, number = np.nonzero(used)
+        count, joints = len(joint), self._joints
+        place = np.cumsum(used.reshape(-1)).reshape(used.shape) - 1
+        of, column, row = np.nonzero((self._all_rows * used[:, :, None]).swapaxes(1, 2))
+        entries = np.bincount(6 * of + column, minlength=self._width)
+        entries = np.concatenate([[0], entries, np.bincount(joint, minlength=joints)])
+        rows = sp.csc_matrix(
+            (
+                np.concatenate([self._all_rows[of, row, column], np.full(count, -1.0)]),
+                np.concatenate([place[of, row], np.arange(count)]),
+                np.cumsum(entries),
+            ),
+            shape=(count, len(self._lower)),
+        )
+        return rows, joint, number
+
+    def likely(self, loads: Array, wrench: Array) -> IntArray:
+        """Members (see `Yielded`) that will be active, sorted.
+
+        The interior point method ends near the optimum; what there weighs more than the distance to
+        its limit is taken for active. Rows of bearing are left out where the bonded structure does
+        not come near them, and it is right to.
+
+        Args:
+            loads: (F,) scaled b [N].
+            wrench: (J, 6) scaled wrenches of the bonded structure [N].
+        """
+        limit = self._limits.limit[:, None]
+        every = self._all_rows.any(axis=2)
+        bearing = self._values(wrench)[:, TIP_ROWS:] - _NEAR * limit
+        few = bearing.max(initial=0.0) <= 0.0
+        used = every.copy()
+        if few:
+            used[:, TIP_ROWS:] = False
+        members, found = self._active(loads, used)
+        if few and (self._values(found)[:, TIP_ROWS:] > limit + TOLERANCE).any():
+            members, _ = self._active(loads, every)
+        return members
+
+    def _values(self, wrench: Array) -> Array:
+        """(J, ROWS) all rows of (J, 6) scaled wrenches."""
+        return np.matmul(self._all_rows, wrench[:, :, None])[:, :, 0]
+
+    def _active(self, loads: Array, used: NDArray[np.bool_]) -> tuple[IntArray, Array]:
+        """Active members with (J, ROWS) some rows only, and the (J, 6) scaled wrenches."""
+        stiffness, joints = self._structure.stiffness, self._joints
+        energy = np.concatenate([1.0 / stiffness, self._compliance, 1.0 / self._limits.softness])
+        # In units of the joints' compliance the energy is of the order of the squared forces.
+        unit = float(np.median(energy[: len(stiffness)]))
+        linear = np.concatenate([np.zeros(6 * joints), self._gap / unit, np.zeros(joints)])
+        size = len(energy)
+        cost = sp.csc_matrix((energy / unit, np.arange(size), np.arange(size + 1)))
+        rows, joint, number = self._rows(used)
+        limit = self._limits.limit[joint]
+        solver = interior_solver(_LIKELY)
+        solver.setup(cost, linear, self._equal, loads, rows, None, limit, self._lower, None)
+        solver.solve()
+        result, push = solver.result, slice(6 * joints, self._width)
+        active = np.flatnonzero(result.z_u > result.s_u)
+        pressed = np.flatnonzero(result.x[push] > result.z_bl[push])
+        own = joint[active] * ROWS + number[active]
+        members = np.concatenate([own, joints * ROWS + pressed])
+        return members, result.x[: 6 * joints].reshape(-1, 6)
 
     def yielded(self, loads: Array) -> Yielded:
         """Least overload, then least energy: what `YieldSolver.solve` solves, in two stages.
@@ -58,20 +140,18 @@ class WholeProblem:
         Raises:
             SolverError: The solver found no optimum.
         """
-        width, count, joints = len(self._lower), len(self._joint), self._joints
-        overload = sp.csc_array(
-            (-np.ones(count), (np.arange(count), self._joint)), shape=(count, joints)
-        )
-        limit = self._limits.limit[self._joint]
+        width, joints = self._width, self._joints
+        rows, joint, _ = self._rows(self._all_rows.any(axis=2))
+        limit = self._limits.limit[joint]
         weight = self._limits.softness.min() / self._limits.softness
         first = interior_point(
             sp.diags_array(np.concatenate([np.zeros(width), weight])),
             np.zeros(width + joints),
-            sp.hstack([self._equilibrium, sp.csc_array((len(loads), joints))]),
+            self._equal,
             loads,
-            sp.hstack([self._rows, overload]),
+            rows,
             limit,
-            np.concatenate([self._lower, np.zeros(joints)]),
+            self._lower,
         )
         if first.status != piqp.PIQP_SOLVED:
             raise SolverError(f"overload: interior point method ended with {first.status.name}")
@@ -79,16 +159,15 @@ class WholeProblem:
         excess[excess < _RELAXED] = 0.0
 
         energy = np.concatenate([1.0 / self._structure.stiffness, self._compliance])
-        # In units of the joints' compliance the energy is of the order of the squared forces.
         unit = float(np.median(energy))
         second = interior_point(
             sp.diags_array(energy / unit),
             np.concatenate([np.zeros(6 * joints), self._gap / unit]),
-            self._equilibrium,
+            self._equal[:, :width],
             loads,
-            self._rows,
-            limit + excess[self._joint] + _RELAXED,
-            self._lower,
+            rows[:, :width],
+            limit + excess[joint] + _RELAXED,
+            self._lower[:width],
         )
         if second.status != piqp.PIQP_SOLVED:
             raise SolverError(f"energy: interior point method ended with {second.status.name}")

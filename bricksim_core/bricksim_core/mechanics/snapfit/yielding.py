@@ -39,19 +39,26 @@ _FAST_PIVOTS = 40
 TOLERANCE = 1e-7
 """Excess over a limit [-] that counts as none."""
 
-_PUSH_TOLERANCE = 1e-6
+PUSH_TOLERANCE = 1e-6
 """Pull at a contact that can only push [N] that counts as none."""
 
-MAX_MEMBERS = 300
-"""Active rows and pushes at which the solver gives up: an interior point method is quicker then."""
+MAX_MEMBERS = 3000
+"""Active rows and pushes at which the solver gives up: their matrix is a dense one."""
 
-_NEGATIVE = 1e-12
+NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
+
+MAX_KEPT = 600
+"""Rows and pushes beyond which what is known of them is forgotten after a solve: two dense rows
+each."""
+
+_SPARSE_FROM = 100
+"""New rows and pushes from which on their loads are taken as a sparse matrix."""
 
 _REGULAR = 1e-9
 """Relative regularization of a guess, and what in it counts as nothing."""
 
-_APART = 1e-6
+APART = 1e-6
 """Softness of a single row over that of its joint: rows of one joint that statics ties together
 would be interchangeable otherwise."""
 
@@ -232,7 +239,9 @@ class YieldSolver:
             return np.zeros(0, dtype=np.int64)
         return rows[multiplier > _REGULAR * multiplier.max(initial=0.0)]
 
-    def solve(self, displacements: Array, guess: IntArray) -> Yielded | None:
+    def solve(
+        self, displacements: Array, guess: IntArray, pivots: int | None = None
+    ) -> Yielded | None:
         """Lets the structure yield.
 
         A primal active set method on the potential energy, which is strictly convex in
@@ -242,14 +251,15 @@ class YieldSolver:
         Args:
             displacements: (F,) response of the bonded structure to the loads.
             guess: Members that are likely to be active.
+            pivots: Changes of the active set before it gives up; None: `MAX_PIVOTS`.
 
         Returns:
-            The solution, None if rounding, more than `MAX_PIVOTS` changes or more than
+            The solution, None if rounding, more than ``pivots`` changes or more than
             `MAX_MEMBERS` members of the active set stood in the way.
         """
         search = _Search(self, displacements)
         members = np.union1d(guess, np.flatnonzero(search.value))
-        for pivot in range(MAX_PIVOTS):
+        for pivot in range(MAX_PIVOTS if pivots is None else pivots):
             if len(members) > MAX_MEMBERS:
                 return None
             try:
@@ -259,6 +269,8 @@ class YieldSolver:
             if changed is None:
                 yielded, entering = search.found(members, single=pivot >= _FAST_PIVOTS)
                 if not len(entering):
+                    if len(self.kept.slot) > MAX_KEPT:
+                        self.kept = Kept.nothing(self._structure.size)
                     return yielded
                 changed = entering
             members = np.array(
@@ -299,11 +311,13 @@ class YieldSolver:
         with_kept = owner[:, None] == kept.owner
         with_new = owner[:, None] == owner
         across = kept.loads @ response.T
-        corner = sign[:, None] * (loads @ response.T) + with_new * (yielding @ rows.T)
+        # A load touches two parts; many of them are better multiplied as a sparse matrix.
+        work = loads if len(new) < _SPARSE_FROM else sp.csr_array(loads)
+        corner = sign[:, None] * (work @ response.T) + with_new * (yielding @ rows.T)
         shared = with_kept * (yielding @ kept.rows.T)
         behind, ahead = sign[:, None] * across.T + shared, kept.sign[:, None] * across + shared.T
         # Rows of one joint share its softness; a little more of their own sets them apart.
-        softness = soft[:, None] * (with_new + _APART * np.eye(len(new)))
+        softness = soft[:, None] * (with_new + APART * np.eye(len(new)))
         beside = soft[:, None] * with_kept
         first, size = len(kept.slot), len(kept.slot) + len(new)
         matrix, soft_matrix = np.empty((size, size)), np.empty((size, size))
@@ -361,11 +375,11 @@ class _Search:
 
         # Greatest step in [0, 1] that keeps all mu and remaining gaps s >= 0.
         own = members[members < self._first]
-        least = -_NEGATIVE * np.abs(target[own]).max(initial=0.0)
+        least = -NEGATIVE * np.abs(target[own]).max(initial=0.0)
         falling = own[target[own] < least]
         left = -closing
         left[members[members >= self._first] - self._first] = 0.0
-        shut = np.flatnonzero(left < -_PUSH_TOLERANCE * solver._compliance)
+        shut = np.flatnonzero(left < -PUSH_TOLERANCE * solver._compliance)
         if len(falling) or len(shut):
             before = solver._compliance[shut] * self.value[self._first + shut]
             before -= self._closing[shut]
@@ -407,8 +421,8 @@ class _Search:
         closed = self._closing - solver._compliance * state.push
         held = members[members >= self._first] - self._first
         closed[held] = -np.inf
-        pressed = np.flatnonzero(closed > _PUSH_TOLERANCE * solver._compliance)
-        pulling = held[state.push[held] < -_PUSH_TOLERANCE]
+        pressed = np.flatnonzero(closed > PUSH_TOLERANCE * solver._compliance)
+        pulling = held[state.push[held] < -PUSH_TOLERANCE]
         if single:
             if len(entering):
                 return state, entering[[int(np.argmax(most[most > TOLERANCE]))]]

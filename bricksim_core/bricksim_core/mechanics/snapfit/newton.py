@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many joints that yield: Newton's method on the active sets of `yielding`'s problem.
+
+Where the active rows A of a joint and the closed contacts are known, its wrench is affine in its
+strain e = J' y (plasticity's return mapping, Simo and Hughes 1998, with several surfaces):
+
+    (R_A D R_A' + E) mu = R_A D e - limit        w = D (e - R_A' mu)
+
+What is left is a stiffness matrix, the one of the bonded structure with other blocks for the joints
+that yield; displacements, all multipliers and all wrenches follow. Rows that are exceeded enter,
+those with negative multipliers leave, all at once. From a good guess that ends in a few rounds; the
+cost of one does not hang on how many rows are active.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
+from bricksim_core.mechanics.snapfit.joints import ROWS
+from bricksim_core.mechanics.snapfit.normal import NormalMatrix
+from bricksim_core.mechanics.snapfit.yielding import (
+    APART,
+    NEGATIVE,
+    PUSH_TOLERANCE,
+    TOLERANCE,
+    Equations,
+    Yielded,
+)
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
+
+ROUNDS = 30
+"""Changes of the active set before the solver gives up."""
+
+_REFINEMENTS = 4
+_ROUNDING = 1e-13
+"""Relative residual of the equilibrium at which refining it ends."""
+_BALANCED = 1e-9
+"""Relative residual of the equilibrium that is acceptable."""
+
+
+class NewtonSolver:
+    """Solves from a guess of the active set.
+
+    Args:
+        structure: The bonded structure.
+        equations: What to solve on it.
+        normal: The stiffness of its joints and contacts.
+    """
+
+    def __init__(
+        self, structure: ElasticStructure, equations: Equations, normal: NormalMatrix
+    ) -> None:
+        self._structure, self._equations = structure, equations
+        self._normal = normal
+        self._stiffness = structure.stiffness.reshape(-1, 6)
+        self._first_push = len(equations.limits.limit) * ROWS
+
+    def solve(self, loads: Array, guess: IntArray) -> Yielded | None:
+        """The solution, None if the active set did not settle or rounding stood in the way.
+
+        Args:
+            loads: (F,) scaled loads [N].
+            guess: Sorted members (see `Yielded`) that are likely to be active.
+        """
+        members = guess
+        seen: set[bytes] = set()
+        for _ in range(ROUNDS):
+            if members.tobytes() in seen:
+                return None
+            seen.add(members.tobytes())
+            try:
+                state, overload, closing = self._state(loads, members, 1.0)
+                changes = self._changes(state, overload, closing)
+                if not len(changes):
+                    return self._hardened(loads, state)
+            except np.linalg.LinAlgError:
+                return None
+            members = np.setxor1d(members, changes, assume_unique=True)
+        return None
+
+    def _state(
+        self, loads: Array, members: IntArray, softening: float
+    ) -> tuple[Yielded, Array, Array]:
+        """Forces with all members exactly at their limits, the (J,) overload of the joints and
+        (V,) how far parts would have moved into each other [m]."""
+        equations, stiffness = self._equations, self._stiffness
+        limits, structure = equations.limits, self._structure
+        own = members[: np.searchsorted(members, self._first_push)]
+        joint, row = np.divmod(own, ROWS)
+        yielding, which = np.unique(joint, return_inverse=True)
+        rank = np.arange(len(own)) - np.searchsorted(joint, yielding)[which]
+        width = int(rank.max(initial=-1)) + 1
+        rows = np.zeros((len(yielding), width, 6))
+        rows[which, rank] = limits.rows_of(yielding)[which, row]
+        taken = np.zeros((len(yielding), width))
+        taken[which, rank] = 1.0
+        stiff, soft = stiffness[yielding], softening * limits.softness[yielding]
+        stiff_rows = rows * stiff[:, None, :]
+        matrix = stiff_rows @ rows.swapaxes(1, 2)
+        matrix += soft[:, None, None] * taken[:, :, None] * taken[:, None, :]
+        diagonal = np.arange(width)
+        matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
+        bound = taken[:, :, None] * limits.limit[yielding, None, None]
+        release = np.linalg.solve(matrix, np.concatenate([stiff_rows, bound], axis=2))
+        given_back = stiff_rows.swapaxes(1, 2) @ release
+
+        blocks = np.zeros((len(stiffness), 6, 6))
+        axes = np.arange(6)
+        blocks[:, axes, axes] = stiffness
+        blocks[yielding] -= given_back[:, :, :6]
+        closed = members[len(own) :] - self._first_push
+        firm = np.zeros(len(equations.gap))
+        firm[closed] = 1.0 / equations.compliance[closed]
+        cholesky = self._normal.factorized([blocks, firm.reshape(-1, 4)])
+
+        strain, push_loads = structure.strain, equations.push_loads
+        turned = strain.T
+        start = np.zeros((len(stiffness), 6))
+        start[yielding] = given_back[:, :, 6]
+        right = loads - turned @ start.reshape(-1) - push_loads @ (firm * equations.gap)
+        displaced = cholesky.solve(right)
+        goal = float(np.abs(loads).max(initial=0.0))
+        last = np.inf
+        multiplier = np.zeros((0, 0))
+        wrench, push, closing = start, firm, firm
+        for _ in range(_REFINEMENTS):
+            opening = (strain @ displaced).reshape(-1, 6)
+            multiplier = (release[:, :, :6] @ opening[yielding, :, None])[:, :, 0]
+            multiplier -= release[:, :, 6]
+            wrench = stiffness * opening
+            wrench[yielding] -= (stiff_rows * multiplier[:, :, None]).sum(axis=1)
+            closing = -(push_loads.T @ displaced) - equations.gap
+            push = firm * closing
+            lack = loads - turned @ wrench.reshape(-1) + push_loads @ push
+            worst = float(np.abs(lack).max(initial=0.0))
+            if not _ROUNDING * goal < worst < 0.5 * last:
+                break
+            displaced, last = displaced + cholesky.solve(lack), worst
+        if not min(worst, last) <= _BALANCED * goal:
+            raise np.linalg.LinAlgError("equilibrium was lost by rounding")
+        overload = np.zeros(len(stiffness))
+        overload[yielding] = soft * multiplier.sum(axis=1)
+        values = np.concatenate([multiplier[which, rank], push[closed]])
+        return Yielded(wrench, push, members, values), overload, closing
+
+    def _changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
+        """What has to enter or leave the active set."""
+        limits, first = self._equations.limits, self._first_push
+        members, count = state.members, np.searchsorted(state.members, self._first_push)
+        own, held = members[:count], members[count:] - first
+        bound = limits.limit + np.maximum(overload, 0.0)
+        over = np.flatnonzero(limits.greatest(state.wrench) > bound + TOLERANCE)
+        excess = np.matmul(limits.rows_of(over), state.wrench[over, :, None])[:, :, 0]
+        excess -= bound[over, None]
+        place = np.full(len(bound), -1)
+        place[over] = np.arange(len(over))
+        active, row = np.divmod(own, ROWS)
+        taken = place[active] >= 0
+        excess[place[active[taken]], row[taken]] = -np.inf
+        worst = excess.argmax(axis=1) if len(over) else over
+        entering = (over * ROWS + worst)[excess[np.arange(len(over)), worst] > TOLERANCE]
+        least = -NEGATIVE * np.abs(state.multiplier[:count]).max(initial=0.0)
+        leaving = own[state.multiplier[:count] < least]
+
+        closing[held] = -np.inf
+        pressed = np.flatnonzero(closing > PUSH_TOLERANCE * self._equations.compliance)
+        pulling = held[state.push[held] < -PUSH_TOLERANCE]
+        return np.concatenate([entering, leaving, pressed + first, pulling + first])
+
+    def _hardened(self, loads: Array, soft: Yielded) -> Yielded:
+        """The limit of vanishing softness (see `YieldSolver`)."""
+        if not (soft.members < self._first_push).any():
+            return soft
+        softer, _, _ = self._state(loads, soft.members, 2.0)
+        return Yielded(
+            wrench=2.0 * soft.wrench - softer.wrench,
+            push=2.0 * soft.push - softer.push,
+            members=soft.members,
+            multiplier=soft.multiplier,
+        )

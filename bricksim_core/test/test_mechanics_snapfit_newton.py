@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structures in which many joints yield at once: Newton's method on the active sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mechanics_cases import internal_wrenches, single_component, text_structure, weights
+from snapfit_truth import PointForces
+
+from bricksim_core.mechanics.snapfit import SnapFitModel
+from bricksim_core.mechanics.types import SolveStatus
+
+
+def pushed_wall(wide: int, high: int, share: float):
+    """A wall in bond on a plate, pushed along it at the first brick of its top layer: layout, held
+    parts, loads.
+
+    Args:
+        wide: Bricks in a layer.
+        high: Layers.
+        share: Loads over those at which it fails.
+    """
+    bricks = [f"4x2 ({4 * i + 2 * (k % 2)},4,{k})" for k in range(high) for i in range(wide)]
+    layout, anchored = single_component(text_structure("\n".join(bricks), (4 * wide + 4, 10)))
+    loads = weights(layout)
+    loads[-wide, 0] += 0.1
+    factor = SnapFitModel().system(layout, anchored).safety_factor(loads).factor
+    return layout, anchored, share * factor * loads
+
+
+@pytest.mark.parametrize(("wide", "high"), [(2, 3), (3, 4), (5, 2)])
+@pytest.mark.parametrize("share", [0.98, 1.4])
+def test_agrees_with_the_search_member_by_member(wide, high, share):
+    layout, anchored, loads = pushed_wall(wide, high, share)
+    system = SnapFitModel().system(layout, anchored)
+    free_loads, _ = system._free_loads(loads)
+    displacements = system._structure.displacements(free_loads)
+    guess = system._whole.likely(free_loads, system._structure.wrenches(displacements))
+    found = system._newton.solve(free_loads, guess)
+    expected = system._solver.solve(displacements, np.zeros(0, dtype=np.int64))
+    assert found is not None and expected is not None
+    assert len(found.members) > len(layout.connection_ids)
+    scale = np.abs(expected.wrench).max()
+    assert found.wrench == pytest.approx(expected.wrench, rel=1e-6, abs=1e-6 * scale)
+    assert found.push == pytest.approx(expected.push, rel=1e-6, abs=1e-6 * scale)
+    solution = system.solve(loads)
+    assert solution.status is SolveStatus.SOLVED
+    assert (solution.utilization.max() > 1.01) == (share > 1.0)
+
+
+def test_agrees_with_the_formulation_by_points():
+    layout, anchored, loads = pushed_wall(3, 4, 1.2)
+    system = SnapFitModel().system(layout, anchored)
+    solution = system.solve(loads)
+    _, wrench = PointForces(layout, anchored).elastic_plastic(loads)
+    assert solution.utilization == pytest.approx(
+        system.joints.utilization(wrench), rel=1e-4, abs=1e-4
+    )
+
+
+def test_a_large_wall_that_falls_over_is_solved_and_in_equilibrium():
+    """Two hundred bricks, pushed across at the top: too soft for Newton's method, not for the
+    search from the same guess; each brick is in balance."""
+    bricks = [f"4x2 ({4 * i + 2 * (k % 2)},4,{k})" for k in range(20) for i in range(10)]
+    layout, anchored = single_component(text_structure("\n".join(bricks), (60, 10)))
+    loads = weights(layout)
+    loads[-10:, 1] += 0.1
+    system = SnapFitModel().system(layout, anchored)
+    loads *= 2.0 * system.safety_factor(loads).factor
+    solution = system.solve(loads)
+    assert solution.status is SolveStatus.SOLVED and len(system._guess) > 150
+    assert solution.utilization.max() == pytest.approx(2.0, rel=1e-4)
+    total = internal_wrenches(layout, solution, system.contacts) + loads
+    assert np.abs(total[~anchored]).max() < 1e-6 * np.abs(loads).max()
