@@ -12,6 +12,7 @@ from engine_suite import at, body, tower
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.bodies import make_body, wxyz
 from bricksim_core.engines.mujoco.bvh import box_tree
+from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
 from bricksim_core.engines.protocol import BODY_SHAPE, BodySpec
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph
@@ -83,6 +84,7 @@ def compiled(bodies: list[BodySpec]) -> mujoco.MjModel:
                 pos=boxes.centres[i],
                 quat=wxyz(boxes.axes[i]),
                 size=boxes.halves[i],
+                conaffinity=BOX_AFFINITY,
             )
     return spec.compile()
 

@@ -9,22 +9,23 @@ changes visibly. Namespaces and ids are stable, lifetimes are 0, what vanishes i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from geometry_msgs.msg import Vector3
+from rclpy.logging import get_logger
 from std_msgs.msg import ColorRGBA, Header
-from visualization_msgs.msg import Marker, MeshFile
+from visualization_msgs.msg import Marker
 
 from bricksim_core.episodes.messages import connection_from_message, shape_from_message
 from bricksim_core.events import Cause, EventKind
 from bricksim_core.parts import BrickShape
-from bricksim_core.parts.mesh import brick_mesh
 from bricksim_core.spatial import Array
 from bricksim_core.topology import Connection
 from bricksim_core.topology.frames import stud_T_connection
 from bricksim_msgs import msg
 from bricksim_ros import conversions
+from bricksim_ros.meshes import mesh_address, mesh_folder, mesh_points
 
 BRICKS, CONNECTIONS, BROKEN, LABELS = "bricks", "connections", "broken", "labels"
 COLOR_LEVELS = 20
@@ -47,12 +48,17 @@ class MarkerOptions:
         connections: Draw connections.
         labels: Write part ids and utilizations.
         brick_alpha: Opacity of bricks (1 = solid), so that connections inside can be seen.
+        mesh_files: Brick markers name mesh files (`meshes.mesh_folder`), which the viewer reads;
+            False: they carry triangles, for a viewer on another machine.
+        mesh_folder: Where the files are, None for the usual place.
     """
 
     frame_prefix: str = ""
     connections: bool = True
     labels: bool = False
     brick_alpha: float = 1.0
+    mesh_files: bool = True
+    mesh_folder: Path | None = None
 
 
 @dataclass
@@ -133,7 +139,8 @@ class MarkerBuilder:
         wanted: set[tuple[str, int]] = set()
         for part in self._parts.values():
             wanted.add((BRICKS, _marker_id(part.id)))
-            looks = (*part.color, self.options.brick_alpha, *_dimensions(part))
+            options = self.options
+            looks = (*part.color, options.brick_alpha, options.mesh_files, *_dimensions(part))
             sent += self._show_if_new(BRICKS, part.id, looks, self._brick_marker, part, head)
             if self.options.labels:
                 wanted.add((LABELS, _marker_id(part.id)))
@@ -186,14 +193,28 @@ class MarkerBuilder:
     def _brick_marker(self, part: msg.BrickPart, head: Header) -> Marker:
         shape = shape_from_message(part)
         marker = self._locked(BRICKS, part.id, part.id, head)
-        marker.type = Marker.MESH_RESOURCE
-        name, data = mesh_file(shape)
-        marker.mesh_resource = f"embedded://{name}"
-        marker.mesh_file = MeshFile(filename=name, data=data)
+        marker.mesh_resource = self._mesh_address(shape)
+        if marker.mesh_resource:
+            marker.type = Marker.MESH_RESOURCE
+        else:
+            marker.type = Marker.TRIANGLE_LIST
+            marker.points = mesh_points(shape)
         marker.scale = Vector3(x=1.0, y=1.0, z=1.0)
         red, green, blue = (channel / 255.0 for channel in part.color)
         marker.color = ColorRGBA(r=red, g=green, b=blue, a=self.options.brick_alpha)
         return marker
+
+    def _mesh_address(self, shape: BrickShape) -> str:
+        """Address of a brick's mesh file, empty for none."""
+        if not self.options.mesh_files:
+            return ""
+        try:
+            return mesh_address(shape, self.options.mesh_folder or mesh_folder())
+        except OSError as error:
+            get_logger("markers").warning(
+                f"no mesh files, markers carry triangles instead: {error}", once=True
+            )
+            return ""
 
     def _label_marker(self, part: msg.BrickPart, head: Header) -> Marker:
         marker = self._locked(LABELS, part.id, part.id, head)
@@ -242,33 +263,6 @@ def level_color(level: int) -> ColorRGBA:
         return ColorRGBA(r=1.0, g=0.0, b=1.0, a=1.0)
     share = level / COLOR_LEVELS
     return ColorRGBA(r=min(1.0, 2.0 * share), g=min(1.0, 2.0 - 2.0 * share), b=0.0, a=1.0)
-
-
-@lru_cache(maxsize=256)
-def mesh_file(shape: BrickShape) -> tuple[str, bytes]:
-    """Name and binary STL [m] of a part with its studs."""
-    vertices, faces = brick_mesh(shape, segments=12)
-    top = "" if shape.has_studs else "_tile"
-    return f"brick_{shape.length}x{shape.width}x{shape.height}{top}.stl", binary_stl(
-        vertices, faces
-    )
-
-
-def binary_stl(vertices: Array, faces: np.ndarray) -> bytes:
-    """A triangle mesh as binary STL.
-
-    Args:
-        vertices: (V, 3) corners.
-        faces: (F, 3) indices, counter-clockwise from outside.
-    """
-    corners = vertices[faces]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
-    record = np.dtype([("vectors", "<f4", (4, 3)), ("attribute", "<u2")])
-    rows = np.zeros(len(faces), dtype=record)
-    rows["vectors"][:, 0] = normals
-    rows["vectors"][:, 1:] = corners
-    return bytes(80) + len(faces).to_bytes(4, "little") + rows.tobytes()
 
 
 def _make_sphere(marker: Marker, factor: float = 1.0) -> None:

@@ -58,12 +58,14 @@ class MarkersNode(Node):
         self.declare_parameter("connections", True, describe("Draw connections"))
         self.declare_parameter("labels", False, describe("Write part ids"))
         self.declare_parameter("brick_alpha", 1.0, describe("Opacity of bricks", 0.05, 1.0))
+        text = "Bricks name mesh files on this machine; false: markers carry triangles"
+        self.declare_parameter("mesh_files", True, describe(text))
 
     def _options(self) -> MarkerOptions:
         return MarkerOptions(
             **{
                 name: parameters.value(self, name)
-                for name in ("frame_prefix", "connections", "labels", "brick_alpha")
+                for name in ("frame_prefix", "connections", "labels", "brick_alpha", "mesh_files")
             }
         )
 

@@ -19,8 +19,8 @@ from bricksim_ros.marker_builder import (
     MarkerBuilder,
     MarkerOptions,
     level_color,
-    mesh_file,
 )
+from bricksim_ros.meshes import mesh_file, mesh_folder, mesh_points
 
 DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
 
@@ -140,9 +140,71 @@ def test_colour_scale_runs_from_green_to_red() -> None:
     assert unknown.r == unknown.g == unknown.b
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Mesh files go where nobody else looks."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_bricks_name_mesh_files_that_are_there(cache: Path, topology: msg.BrickTopology) -> None:
+    """RViz does not draw what is embedded in markers: it has to find files."""
+    builder = MarkerBuilder(MarkerOptions())
+    bricks = [m for m in builder.set_topology(topology) if m.ns == "bricks"]
+    assert len(bricks) == 5
+    for marker in bricks:
+        assert marker.type == Marker.MESH_RESOURCE and not marker.mesh_file.data
+        path = Path(marker.mesh_resource.removeprefix("file://"))
+        assert path.parent == mesh_folder() == cache / "bricksim" / "meshes"
+        shape = next(p for p in topology.parts if p.id == marker.id)
+        expected = mesh_file(BrickShape(shape.length, shape.width, shape.height))
+        assert (path.name, path.read_bytes()) == expected
+    again = MarkerBuilder(MarkerOptions()).set_topology(topology)
+    assert [m.mesh_resource for m in again if m.ns == "bricks"] == [m.mesh_resource for m in bricks]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_bricks_carry_triangles_where_files_cannot_be_read(
+    asked: bool, tmp_path: Path, topology: msg.BrickTopology
+) -> None:
+    """Asked for, or because there is a file where the folder has to be."""
+    (tmp_path / "taken").write_text("a file")
+    folder = None if asked else tmp_path / "taken" / "meshes"
+    options = MarkerOptions(mesh_files=not asked, mesh_folder=folder)
+    markers = MarkerBuilder(options).set_topology(topology)
+    _check_rules(markers)
+    for marker in markers:
+        if marker.ns == "bricks":
+            assert marker.type == Marker.TRIANGLE_LIST and not marker.mesh_resource
+            assert len(marker.points) % 3 == 0
+
+
+def test_options_exchange_files_for_triangles(topology: msg.BrickTopology) -> None:
+    builder = MarkerBuilder(MarkerOptions(connections=False))
+    builder.set_topology(topology)
+    sent = builder.set_options(MarkerOptions(connections=False, mesh_files=False), topology.header)
+    assert [m.type for m in sent] == [Marker.TRIANGLE_LIST] * 5
+
+
+@pytest.mark.parametrize(
+    "shape", [BrickShape(4, 2), BrickShape(1, 1, 1), BrickShape(2, 2, 1, False)]
+)
+def test_triangles_enclose_the_brick(shape: BrickShape) -> None:
+    corners = np.array([(p.x, p.y, p.z) for p in mesh_points(shape)]).reshape(-1, 3, 3)
+    assert len(corners) < 20 * shape.length * shape.width + 13
+    extent = np.ptp(corners.reshape(-1, 3), axis=0)
+    top = shape.size[2] + STUD_HEIGHT * shape.has_studs
+    assert extent == pytest.approx([*np.array(shape.size[:2]), top], abs=4e-4)
+    volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6
+    prism = 3 * math.sin(math.pi / 3) * 0.0024**2 * STUD_HEIGHT
+    studs = shape.length * shape.width * prism * shape.has_studs
+    # Studs are open below: their undersides are in the top face.
+    assert volume == pytest.approx(math.prod(shape.size) + studs, rel=0.12)
+
+
 def test_mesh_is_a_closed_stl_of_the_right_size() -> None:
     name, data = mesh_file(BrickShape(4, 2))
-    assert name == "brick_4x2x3.stl"
+    assert name.startswith("brick_4x2x3_") and name.endswith(".stl")
     (count,) = struct.unpack_from("<I", data, 80)
     assert len(data) == 84 + 50 * count
     record = np.dtype([("v", "<f4", (4, 3)), ("a", "<u2")])

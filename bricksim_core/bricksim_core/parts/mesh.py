@@ -63,6 +63,33 @@ def brick_mesh(shape: BrickShape, *, segments: int = 12) -> tuple[Array, NDArray
     return surface.vertices, surface.faces
 
 
+def plain_mesh(shape: BrickShape, *, segments: int = 6) -> tuple[Array, NDArray[np.int64]]:
+    """A part's surface of as few triangles as show what it is: a box and a prism for each stud.
+
+    Args:
+        shape: The part.
+        segments: Sides of a prism.
+
+    Returns:
+        (V, 3) vertices [m] in the part frame and (F, 3) vertex indices, counter-clockwise seen
+        from outside.
+    """
+    length, width, height = shape.size
+    x, y, top = 0.5 * length - VISUAL_GAP, 0.5 * width - VISUAL_GAP, height - VISUAL_GAP
+    ring = np.array([(-x, -y, 0.0), (x, -y, 0.0), (x, y, 0.0), (-x, y, 0.0)])
+    vertices = [ring, ring + np.array([0.0, 0.0, top])]
+    faces = [_strip(0, 4, 4), _fan(4, 4), _fan(0, 4)[:, ::-1]]
+    if shape.has_studs and shape.length * shape.width <= MOST_STUDS:
+        angles = 2.0 * np.pi * np.arange(segments) / segments
+        around = STUD_RADIUS * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        for i, centre in enumerate(_cell_centres(shape.length, shape.width)):
+            for z in (top, height + STUD_HEIGHT):
+                vertices.append(np.column_stack([around + centre, np.full(segments, z)]))
+            start = 8 + 2 * segments * i
+            faces += [_strip(start, start + segments, segments), _fan(start + segments, segments)]
+    return np.concatenate(vertices), np.concatenate(faces)
+
+
 @lru_cache(maxsize=256)
 def brick_surface(
     shape: BrickShape, *, segments: int = 16, hollow: bool = False, gap: float = VISUAL_GAP

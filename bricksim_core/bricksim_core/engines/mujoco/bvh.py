@@ -68,21 +68,20 @@ class _Form:
 def _form(count: int) -> _Form:
     child = np.full((2 * count - 1, 2), -1, dtype=np.intp)
     place = np.full(2 * count - 1, -1, dtype=np.intp)
-    levels, level, used = [], [(0, 0, count)], 1
-    while level:
-        inner, below = [], []
-        for node, first, last in level:
-            if last - first == 1:
-                place[node] = first
-                continue
-            middle = (first + last) // 2
-            child[node] = used, used + 1
-            below += [(used, first, middle), (used + 1, middle, last)]
-            inner.append(node)
-            used += 2
-        if inner:
-            levels.append(np.array(inner, dtype=np.intp))
-        level = below
+    levels, used = [], 1
+    node, first, last = (np.array([value], dtype=np.intp) for value in (0, 0, count))
+    while len(node):
+        leaves = last - first == 1
+        place[node[leaves]] = first[leaves]
+        node, first, last = node[~leaves], first[~leaves], last[~leaves]
+        if len(node):
+            levels.append(node)
+        middle = (first + last) // 2
+        child[node] = used + np.arange(2 * len(node)).reshape(-1, 2)
+        used += 2 * len(node)
+        node = child[node].ravel()
+        first = np.stack([first, middle], axis=1).ravel()
+        last = np.stack([middle, last], axis=1).ravel()
     return _Form(child, place, tuple(reversed(levels)))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bricksim_core.engines.boxes import Boxes
 from bricksim_core.engines.mujoco.bodies import Body
 from bricksim_core.engines.mujoco.contact import GeomTable
+from bricksim_core.engines.mujoco.masking import Surroundings, surroundings
 from bricksim_core.engines.mujoco.pool import NO_COMPONENT, Pool
 from bricksim_core.engines.mujoco.robots import RobotIndex
 from bricksim_core.engines.mujoco.specification import GROUND
@@ -43,6 +44,7 @@ class SceneIndex:
         boxes: Colliders of all bricks in their component frames.
         box_row: (B,) component row of each.
         robots: Where the robots are.
+        around: How far each body reaches.
     """
 
     ids: IntArray
@@ -63,6 +65,7 @@ class SceneIndex:
     boxes: Boxes
     box_row: NDArray[np.intp]
     robots: dict[str, RobotIndex]
+    around: Surroundings
 
     def free_of(self, part_ids: IntArray) -> NDArray[np.intp]:
         """(M,) which of the free components has each of some parts, -1: a fixed one."""
@@ -124,6 +127,9 @@ def make_index(
         boxes=boxes,
         box_row=box_row,
         robots=dict(robots),
+        around=surroundings(
+            pool.model, at.body[slots], at.dof[slots], pool.held, robots=bool(robots)
+        ),
     )
 
 

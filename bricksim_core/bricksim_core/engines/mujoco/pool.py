@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bricksim_core.engines.boxes import Boxes, concatenate
 from bricksim_core.engines.mujoco.bodies import Body, quaternions
 from bricksim_core.engines.mujoco.bvh import box_tree
+from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
 from bricksim_core.engines.mujoco.specification import HELD, Capacity, slot_name
 from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE
 
@@ -60,6 +61,7 @@ class Pool:
     Attributes:
         model: The model.
         capacity: How much fits in.
+        held: The static body of what the world holds.
         slots: Addresses of the slots.
         unused_geom: A box that stays unused.
         first_geom: First of the model's geoms that are boxes of the stock, B in all.
@@ -78,8 +80,8 @@ class Pool:
         count, boxes = capacity.bodies, capacity.boxes
         self.model = model
         self.capacity = capacity
-        self._held = int(model.body(HELD).id)
-        self.unused_geom = int(model.body_geomadr[self._held])
+        self.held = int(model.body(HELD).id)
+        self.unused_geom = int(model.body_geomadr[self.held])
         self.first_geom = self.unused_geom + 1
         first = int(model.body(slot_name(0)).id)
         body = np.arange(first, first + count)
@@ -90,7 +92,7 @@ class Pool:
             model.jnt_dofadr[joint][:, None].astype(np.intp) + np.arange(6),
             model.body_treeid[body].astype(np.intp),
         )
-        self._first_node = int(model.body_bvhadr[self._held])
+        self._first_node = int(model.body_bvhadr[self.held])
         self._other_dofs = np.setdiff1d(np.arange(model.nv), self.slots.dof)
         self.component = np.full(count, NO_COMPONENT, dtype=np.int64)
         self._slot: dict[int, int] = {}
@@ -107,7 +109,7 @@ class Pool:
         self._spare(slice(0, boxes))
         model.geom_bodyid[self.unused_geom] = 0
         model.geom_rgba[self.unused_geom, 3] = 0.0
-        self._without_boxes(self._held)
+        self._without_boxes(self.held)
 
     def copy(self) -> Pool:
         """The same on a model of its own."""
@@ -218,11 +220,11 @@ class Pool:
         """Writes all components that the world holds into the static body."""
         self._spare(self._rows(-1))
         self._count[-1] = 0
-        self._without_boxes(self._held)
+        self._without_boxes(self.held)
         if not held:
             return
         placed = concatenate([b.boxes.moved(b.spec.world_T_component) for b in held])
-        geoms, put = self._put(data, -1, self._held, held, placed)
+        geoms, put = self._put(data, -1, self.held, held, placed)
         # MuJoCo works out where static geoms are only once, when it makes the data.
         data.geom_xpos[geoms] = put.centres
         data.geom_xmat[geoms] = put.axes.reshape(-1, 9)
@@ -268,7 +270,8 @@ class Pool:
         model.geom_sameframe[geoms] = np.where(straight, int(same), int(none))
         model.body_geomadr[element] = geoms.start
         model.body_geomnum[element] = count
-        model.body_contype[element] = model.body_conaffinity[element] = 1
+        model.body_contype[element] = model.geom_contype[geoms] = 1
+        model.body_conaffinity[element] = model.geom_conaffinity[geoms] = BOX_AFFINITY
 
         tree = box_tree(placed.centres, placed.reach)
         first = self._first_node + 2 * rows.start
@@ -346,7 +349,7 @@ class Pool:
         start = 0
         for slot in taken.tolist():
             moved = int(self._start[slot]) - start
-            element = self._held if slot == len(self._count) - 1 else int(self.slots.body[slot])
+            element = self.held if slot == len(self._count) - 1 else int(self.slots.body[slot])
             size = int(model.body_bvhnum[element])
             old, new = first + 2 * int(self._start[slot]), first + 2 * start
             model.bvh_child[new : new + size] = child[old : old + size]
@@ -372,4 +375,6 @@ _PER_GEOM = (
     "geom_rgba",
     "geom_group",
     "geom_sameframe",
+    "geom_contype",
+    "geom_conaffinity",
 )

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 
 from bricksim_core.engines.mujoco.contact import ContactParameters
+from bricksim_core.engines.mujoco.masking import GROUND_TYPE
 from bricksim_core.engines.mujoco.probe import add_probe
 from bricksim_core.engines.mujoco.robots import Robot, attach_robot
 from bricksim_core.errors import EngineError
@@ -106,6 +107,7 @@ def scene_spec(options: SceneOptions, robots: Iterable[Robot], capacity: Capacit
             type=mujoco.mjtGeom.mjGEOM_PLANE,
             size=[0.0, 0.0, 1.0],
             pos=[0.0, 0.0, options.ground],
+            contype=GROUND_TYPE,
         )
     robots = list(robots)
     for robot in robots:

@@ -56,10 +56,11 @@ def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
 def _turned_moment(inertia: Array, angular: Array, dt: float) -> tuple[Array, Array]:
     """exp(h w) I w and its derivative by w (that of exp to second order in h w)."""
     moment = inertia * angular
-    half = 0.5 * dt * np.sqrt(np.einsum("ni,ni->n", angular, angular))[:, None, None]
+    angle = dt * np.sqrt(np.einsum("ni,ni->n", angular, angular))[:, None, None]
+    angle = np.maximum(angle, 1e-9)
     skew = _cross_matrix(dt * angular)
-    # Rodrigues' formula: sin a / a and (1 - cos a) / a^2 have no pole.
-    first, second = np.sinc(2.0 / np.pi * half), 0.5 * np.sinc(half / np.pi) ** 2
+    # Rodrigues' formula; 1 - cos a is twice the square of sin a / 2.
+    first, second = np.sin(angle) / angle, 2.0 * (np.sin(0.5 * angle) / angle) ** 2
     rotation = _EYE + first * skew + second * (skew @ skew)
     turned = (rotation @ moment[:, :, None])[:, :, 0]
     slope = rotation * inertia[:, None, :]

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes of large bodies that nothing can reach in a step are hidden from all but the ground.
+
+MuJoCo compares fast bodies box by box, every one of the first with every one of the second, which
+takes milliseconds where a piece of some bricks falls beside one of a thousand. Here a large body's
+boxes are compared with spheres around the other bodies first, widened by how far both can move.
+Only what the spheres miss is masked, so that contacts are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.engines.mujoco.bodies import rotations
+from bricksim_core.spatial import Array
+
+GROUND_TYPE = 3
+"""Contact type of the ground: that of all geoms (1), and one that boxes always answer to (2)."""
+BOX_AFFINITY = 3
+"""Contact types that boxes answer to."""
+_MASKED_AFFINITY = 2
+_MANY = 64
+"""Boxes from which on a body is large."""
+_SLACK = 1e-3
+"""What spheres are widened by in addition [m]."""
+_MOST = 100_000
+"""Comparisons of boxes with spheres that are worth while."""
+
+
+@dataclass(frozen=True, eq=False)
+class LargeBody:
+    """A body with many boxes.
+
+    Attributes:
+        row: Which of the free components it is; their number for what the world holds.
+        geoms: Its geoms.
+        low: (B, 3) least corners of their bounds, from the sphere's centre, body axes [m].
+        high: (B, 3) greatest corners [m].
+        bounds: (3,) least and greatest corner of all [m].
+    """
+
+    row: int
+    geoms: slice
+    low: Array
+    high: Array
+    bounds: tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Spheres around the F free components and, last, around what the world holds.
+
+    Attributes:
+        reach: (F + 1,) radii [m]; those of free components are around their centres of mass. -inf
+            if the world holds nothing.
+        held: (3,) centre of the last one, world [m].
+        large: Bodies with many boxes; none if there are robots or nothing else to touch.
+    """
+
+    reach: Array
+    held: Array
+    large: tuple[LargeBody, ...]
+
+
+def surroundings(
+    model: mujoco.MjModel, body: NDArray[np.intp], dof: NDArray[np.intp], held: int, robots: bool
+) -> Surroundings:
+    """Finds the bodies of a model.
+
+    Args:
+        model: The model.
+        body: (F,) bodies of the free components.
+        dof: (F, 6) addresses of their velocities.
+        held: Body of what the world holds.
+        robots: Whether there are robots: then nothing is masked.
+    """
+    reach = np.append(model.dof_length[dof[:, 3]], -np.inf)
+    centre, large = np.zeros(3), []
+    for row, element in enumerate([*body.tolist(), held]):
+        first, count = int(model.body_geomadr[element]), int(model.body_geomnum[element])
+        if not count or (element != held and count < _MANY):
+            continue
+        geoms = slice(first, first + count)
+        low, high = _bounds(model, geoms)
+        least, greatest = low.min(axis=0), high.max(axis=0)
+        if element == held:
+            centre = 0.5 * (least + greatest)
+            reach[-1] = 0.5 * np.linalg.norm(greatest - least)
+            low, high, least, greatest = (x - centre for x in (low, high, least, greatest))
+        if count >= _MANY and not robots:
+            large.append(LargeBody(row, geoms, low, high, (least, greatest)))
+    alone = np.count_nonzero(np.isfinite(reach)) < 2
+    return Surroundings(reach, centre, () if alone else tuple(large))
+
+
+def _bounds(model: mujoco.MjModel, geoms: slice) -> tuple[Array, Array]:
+    """Corners of geoms' bounds in their body's frame [m]."""
+    axes, centres = rotations(model.geom_quat[geoms]), model.geom_pos[geoms]
+    half = np.einsum("gij,gj->gi", np.abs(axes), model.geom_size[geoms])
+    return centres - half, centres + half
+
+
+def mask_far(
+    model: mujoco.MjModel, around: Surroundings, positions: Array, velocities: Array, dt: float
+) -> None:
+    """Sets the contact types of large bodies' boxes for a step.
+
+    Args:
+        model: Changed in place.
+        around: Its bodies.
+        positions: (F, 7) of the free bodies.
+        velocities: (F, 6) of them [m/s, rad/s].
+        dt: Length of the step [s].
+    """
+    if not around.large:
+        return
+    squares = velocities * velocities
+    reach = around.reach
+    moves = np.zeros(len(reach))
+    moves[:-1] = np.sqrt(squares[:, :3].sum(axis=1))
+    moves[:-1] += np.sqrt(squares[:, 3:].sum(axis=1)) * reach[:-1]
+    radii = reach + dt * moves + _SLACK
+    world = np.concatenate([positions[:, :3], around.held[None]])
+    for body in around.large:
+        centres = world - world[body.row]
+        if body.row < len(positions):
+            rotation = np.empty(9)
+            mujoco.mju_quat2Mat(rotation, positions[body.row, 3:])
+            centres = centres @ rotation.reshape(3, 3)
+        radius = radii + dt * moves[body.row]
+        radius[body.row] = -np.inf
+        close = _touching(*body.bounds, centres, radius)
+        centres, radius = centres[close], radius[close]
+        if len(centres) * len(body.low) > _MOST:
+            near = np.ones(len(body.low), dtype=np.bool_)
+        else:
+            corners = body.low[:, None], body.high[:, None]
+            near = _touching(*corners, centres, radius).any(axis=1)
+        model.geom_contype[body.geoms] = near
+        model.geom_conaffinity[body.geoms] = np.where(near, BOX_AFFINITY, _MASKED_AFFINITY)
+
+
+def _touching(low: Array, high: Array, centres: Array, radius: Array) -> NDArray[np.bool_]:
+    """(..., N) whether boxes (..., 3) and N spheres touch; negative radii never do."""
+    apart = np.maximum(low - centres, centres - high)
+    np.maximum(apart, 0.0, out=apart)
+    return (np.einsum("...i,...i->...", apart, apart) <= radius * radius) & (radius >= 0.0)
