@@ -34,10 +34,10 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "simulator = bricksim_moveit_demo.nodes.arms_node:main",
-            "assemble = bricksim_moveit_demo.commands:assemble",
-            "inhand = bricksim_moveit_demo.commands:inhand",
-            "assembly_benchmark = bricksim_moveit_demo.commands:benchmark",
+            "simulator = bricksim_moveit_demo.programs:simulator",
+            "assemble = bricksim_moveit_demo.programs:assemble",
+            "inhand = bricksim_moveit_demo.programs:inhand",
+            "assembly_benchmark = bricksim_moveit_demo.programs:benchmark",
         ],
     },
 )

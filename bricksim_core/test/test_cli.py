@@ -237,6 +237,23 @@ def test_without_opengl_answers_come_without_pictures(tmp_path):
     result = process("plan", file, "--picture", picture, env=blind)
     assert result.returncode == 0 and "4 steps" in result.stdout and not picture.exists()
     assert is_one_line(result.stderr) and "EGL" in result.stderr
+    result = process("demo", "--out", out, "--json", env=blind)
+    assert result.returncode == 0 and is_one_line(result.stderr) and "EGL" in result.stderr
+    assert [path.name for path in out.iterdir()] == ["summary.json"]
+    assert json.loads(result.stdout)["files"] == [] and json.loads(result.stdout)["stable"]
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(capfd, monkeypatch):
+    from bricksim_core.cli import console
+
+    with console.progress("drawing", 40) as show:
+        show(10)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr(console, "QUIET", 0.0)
+    with console.progress("drawing", 40) as show:
+        show(10)
+        show(40)
+    assert capfd.readouterr().err == "drawing: 25% (10 of 40)\ndrawing: 100% (40 of 40)\n"
 
 
 # -- drop, press, pull ----------------------------------------------------------------------

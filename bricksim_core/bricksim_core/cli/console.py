@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+QUIET = 10.0
+"""Time between two lines of progress where there is no terminal [s]."""
 _WIDE = 400
 """Width of output that does not go to a terminal: nothing is cut or wrapped."""
 
@@ -88,11 +91,16 @@ def number(value: float | None, digits: int = 3) -> str:
 
 @contextmanager
 def progress(label: str, total: float) -> Iterator[Callable[[float], None]]:
-    """A progress bar on a terminal's standard error, nothing elsewhere.
+    """A progress bar on a terminal's standard error; elsewhere a line now and then.
+
+    Work that is done within `QUIET` seconds leaves no line.
 
     Yields:
         A function that takes how much is done.
     """
+    if not sys.stderr.isatty():
+        yield _Lines(label, total).show
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -110,13 +118,28 @@ def progress(label: str, total: float) -> Iterator[Callable[[float], None]]:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=not sys.stderr.isatty(),
         # On a terminal, lines are printed above the bar; anything else must reach its target.
         redirect_stdout=sys.stdout.isatty(),
     )
     with bar:
         task = bar.add_task(label, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+class _Lines:
+    """Progress for a log: a line each time that `QUIET` seconds have gone by."""
+
+    def __init__(self, label: str, total: float) -> None:
+        self._label, self._total = label, total
+        self._told = time.monotonic()
+
+    def show(self, done: float) -> None:
+        now = time.monotonic()
+        if now - self._told < QUIET:
+            return
+        self._told = now
+        count = f" ({done:g} of {self._total:g})" if self._total > 1 else ""
+        print(f"{self._label}: {done / self._total:.0%}{count}", file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:

@@ -32,39 +32,46 @@ def command(
 ) -> int:
     """Analyse a small crane, load its hook, pull it until it breaks, and drop it: with pictures."""
     from bricksim_core.cli.output_folder import LAST, output_folder
-    from bricksim_core.cli.summaries import changes_data, recording_data, write_json, write_video_of
+    from bricksim_core.cli.summaries import (
+        Pictures,
+        changes_data,
+        recording_data,
+        write_json,
+        write_video_of,
+    )
     from bricksim_core.experiments.drop import drop
     from bricksim_core.experiments.film import film_strip
     from bricksim_core.experiments.pull import pull
     from bricksim_core.experiments.setup import rotation_from_degrees
     from bricksim_core.formats import read_structure
     from bricksim_core.mechanics.analysis import analyze
-    from bricksim_core.pictures import draw_structure, write_png
+    from bricksim_core.pictures import draw_structure
     from bricksim_core.simulator import SimulatorConfig
 
     structure = read_structure(STRUCTURE)
     config = SimulatorConfig(model=model)
     bricks = len(structure.graph)
     with output_folder(out) as folder, progress("demo", 1.0) as show:
+        pictures = Pictures(folder)
         own = analyze(structure, model=model)
         caption = f"{bricks} parts · safety factor {number(own.safety_factor)}"
-        write_png(
-            draw_structure(structure, title="A small crane stands", caption=caption),
-            folder / "crane.png",
-        )
+        title = "A small crane stands" if own.stable else "A small crane does not stand"
+        pictures.write("crane.png", lambda: draw_structure(structure, title=title, caption=caption))
         show(0.1)
         pulled = pull(structure, HOOK, direction=(0.0, 0.0, -1.0), config=config)
-        write_png(film_strip(pulled.recording, by_utilization=True), folder / "pull.png")
+        pictures.write("pull.png", lambda: film_strip(pulled.recording, by_utilization=True))
         show(0.3)
         load = LOAD_SHARE * pulled.limit
         loaded = analyze(structure, loads={HOOK: (0.0, 0.0, -load, 0.0, 0.0, 0.0)}, model=model)
-        picture = draw_structure(
-            structure,
-            utilization=loaded.utilization,
-            title=f"{load:.2f} N on the hook",
-            caption=f"highest utilization {number(loaded.max_utilization)}",
+        pictures.write(
+            "load.png",
+            lambda: draw_structure(
+                structure,
+                utilization=loaded.utilization,
+                title=f"{load:.2f} N on the hook",
+                caption=f"highest utilization {number(loaded.max_utilization)}",
+            ),
         )
-        write_png(picture, folder / "load.png")
         show(0.4)
         dropped = drop(
             structure,
@@ -72,8 +79,9 @@ def command(
             rotation=rotation_from_degrees(*DROP_TILT),
             config=config,
         )
-        write_png(film_strip(dropped), folder / "drop.png")
+        pictures.write("drop.png", lambda: film_strip(dropped))
         show(0.6)
+        video = video and pictures.possible
         if video:
             write_video_of(dropped, folder / "drop.mp4")
         data = {
@@ -104,7 +112,9 @@ def command(
         (f"pulled at the hook: holds {number(pulled.limit)} N, then {broken} breaks", "pull"),
         (f"dropped {DROP_HEIGHT} m on its side: pieces of {pieces} parts", "drop"),
     ]
-    print_table(("what", "picture"), [(text, str(out / f"{name}.png")) for text, name in steps])
+    shown = [str(out / f"{name}.png") if pictures.possible else "–" for _, name in steps]
+    rows = [(text, picture) for (text, _), picture in zip(steps, shown, strict=True)]
+    print_table(("what", "picture"), rows)
     if video:
         print(f"video: {out / 'drop.mp4'}")
     return 0

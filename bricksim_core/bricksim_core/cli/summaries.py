@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,33 @@ def recording_data(recording: Recording) -> dict[str, Any]:
     }
 
 
+class Pictures:
+    """Writes pictures into a folder; without headless OpenGL a warning, once, and none.
+
+    Args:
+        folder: Where they go.
+
+    Attributes:
+        possible: False once a picture could not be drawn.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.possible = True
+
+    def write(self, name: str, draw: Callable[[], Image]) -> None:
+        """Draws and writes a picture."""
+        from bricksim_core.pictures import write_png
+
+        if not self.possible:
+            return
+        try:
+            write_png(draw(), self._folder / name)
+        except NoGraphicsError as error:
+            warn(f"no pictures: {error}")
+            self.possible = False
+
+
 def write_film(
     recording: Recording, folder: Path, *, by_utilization: bool = False, video: bool = True
 ) -> list[str]:
@@ -67,14 +94,11 @@ def write_film(
         Names of the files; none, and a warning, where there is no headless OpenGL.
     """
     from bricksim_core.experiments.film import film_strip
-    from bricksim_core.pictures import write_png
 
-    try:
-        picture = film_strip(recording, by_utilization=by_utilization)
-    except NoGraphicsError as error:
-        warn(f"no pictures: {error}")
+    pictures = Pictures(folder)
+    pictures.write(STRIP, lambda: film_strip(recording, by_utilization=by_utilization))
+    if not pictures.possible:
         return []
-    write_png(picture, folder / STRIP)
     if not video:
         return [STRIP]
     write_video_of(recording, folder / VIDEO, by_utilization=by_utilization)
