@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,28 @@ def test_a_start_that_fails_does_not_end_the_process(installed, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(EngineError, match="does not start: Unable to bootstrap inner kit kernel"):
         create_engine("isaacsim")
+
+
+def test_the_application_takes_neither_the_command_line_nor_ctrl_c(installed, monkeypatch):
+    """Kit would read our arguments as its own; its handler ends everything with exit code 0."""
+    package = installed / "isaacsim" / "__init__.py"
+    package.write_text(
+        "import signal, sys\n"
+        "class SimulationApp:\n"
+        "    def __init__(self, configuration, experience):\n"
+        "        self.seen = list(sys.argv), dict(configuration)\n"
+        "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    )
+    for name in [n for n in sys.modules if n == "pxr" or n.startswith("pxr.")]:
+        monkeypatch.delitem(sys.modules, name)
+    words = ["simulator", "--ros-args", "-p", "engine:=isaacsim"]
+    monkeypatch.setattr(sys, "argv", words)
+    before = signal.getsignal(signal.SIGINT)
+    app = launch.launch(IsaacOptions(headless=False, launch={"width": 800}))
+    arguments, configuration = app.seen
+    assert arguments == ["simulator"] and sys.argv == words
+    assert configuration == {"headless": False, "fast_shutdown": False, "width": 800}
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_openusd_must_not_be_loaded_before_kit(installed, monkeypatch):

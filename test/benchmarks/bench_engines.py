@@ -9,6 +9,9 @@ are CPU time of the process, which other work on the machine disturbs least.
 - drift: how far a wall's bricks have moved against each other after two seconds of tumbling.
 - frame: median and 99th percentile of whole frames (`Simulator.step`, four engine steps with all
   mechanics) of the wall at rest, dropped on its edge, and of as many loose bricks.
+- episode: ten simulated seconds with 50 bricks: one is pressed onto a wall and connects (to 2 s),
+  the wall stands (to 4 s), is dropped on its edge, breaks, and its pieces come to rest. Its
+  real-time factor, and how many of its 600 frames took longer than 1/60 s.
 - sag: how far the tip of a horizontal beam of bricks (two studs longer with each) hangs below where
   its root, a block of 20 kg on the ground, has it: the mean of the second half of two seconds.
 """
@@ -24,7 +27,7 @@ import numpy as np
 
 from bricksim_core.engines import BodySpec, Engine, create_engine
 from bricksim_core.experiments.setup import standing
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology import BrickTopologyGraph, Structure
@@ -54,6 +57,11 @@ def run(quick: bool) -> list[dict[str, Any]]:
         for name in names:
             rows.append(_row(f"drift, {count} bricks, {name}", "um", 1e6 * _drift(name, count)))
             rows.append(_row(f"sag, {count} bricks, {name}", "um", 1e6 * _sag(name, count)))
+    for name in names:
+        factor, late, events = _episode(name)
+        rows.append(_row(f"episode, real-time factor, {name}", "-", factor))
+        rows.append(_row(f"episode, frames that are late, {name}", "-", late))
+        rows.append(_row(f"episode, connections made and broken, {name}", "-", events))
     return rows
 
 
@@ -144,6 +152,46 @@ def _frames(name: str, count: int, case: str) -> tuple[float, float]:
         return float(np.median(times[3:])), float(np.percentile(times[3:], 99))
     finally:
         simulator.engine.close()
+
+
+def _episode(name: str) -> tuple[float, int, int]:
+    """Real-time factor, number of late frames and number of events of the episode."""
+    simulator = Simulator(create_engine(name))
+    try:
+        graph = _wall_graph(45)
+        wall = Structure(graph, {graph.component_ids[0]: np.eye(4)})
+        pose = standing(wall)
+        ids = simulator.spawn(wall, pose)
+        top = max(ids, key=lambda part: wall.graph.grid_pose(part).z)
+        seat = simulator.part_pose(ids[top])
+        single = BrickTopologyGraph()
+        pressed = single.add_part(SHAPE)
+        brick = Structure(single, {single.component_of(pressed): np.eye(4)})
+        lift = SHAPE.size[2] + STUD_HEIGHT + 2e-4
+        pressed = simulator.spawn(brick, seat @ transform([0.0, 0.0, lift]))[pressed]
+        for i in range(4):
+            simulator.spawn(brick, transform([0.2 + 0.05 * i, 0.1, 0.0]))
+        tilted = transform([0, 0, 0], [0.2, 0.1, 0.0, 0.97])[:3, :3]
+        times, events = [], 0
+        simulator.step()
+        for frame in range(600):
+            if frame < 120:
+                simulator.apply_wrench(pressed, [0, 0, -min(0.1 * frame, 8.0), 0, 0, 0])
+            elif frame == 240:
+                simulator.teleport(ids[0], standing(wall, tilted, 0.1) @ _wall_T_first(wall))
+            start = time.process_time()
+            result = simulator.step()
+            times.append(time.process_time() - start)
+            events += len(result.events)
+        return 10.0 / sum(times), sum(t > 1.0 / 60.0 for t in times), events
+    finally:
+        simulator.engine.close()
+
+
+def _wall_T_first(wall: Structure) -> Array:
+    """(4, 4) pose of a structure's first part in its frame [m]."""
+    component = wall.graph.component_ids[0]
+    return wall.component_poses[component] @ wall.graph.layout(component).component_T_parts[0]
 
 
 def _drift(name: str, count: int) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bricksim_core.cli.console import print_json, print_table
+from bricksim_core.cli.console import print_json
 from bricksim_core.cli.options import JsonOption, examples
 
 NAME = "doctor"
@@ -32,10 +32,12 @@ def command(
     """
     from bricksim_core.doctor import checks
 
-    results = list(checks(engine))
+    words = {True: "ok", False: "FAILED", None: "skipped"}
+    results = []
+    for check in checks(engine):
+        results.append(check)
+        if not json:  # at once: what is tried next may end the process
+            print(f"{check.name:36}{words[check.ok]:9}{check.detail}".rstrip(), flush=True)
     if json:
         print_json([asdict(check) for check in results])
-    else:
-        words = {True: "ok", False: "FAILED", None: "skipped"}
-        print_table(("check", "", "detail"), [(c.name, words[c.ok], c.detail) for c in results])
     return 2 if any(check.ok is False for check in results) else 0

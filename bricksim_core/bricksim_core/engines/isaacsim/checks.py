@@ -22,7 +22,7 @@ from bricksim_core.engines.isaacsim.launch import REQUIREMENTS, IsaacOptions, st
 from bricksim_core.engines.protocol import BodySpec, RobotSpec, StepReport
 from bricksim_core.errors import BrickSimError
 from bricksim_core.parts import BrickShape
-from bricksim_core.spatial import Array, transform
+from bricksim_core.spatial import Array, inverse, transform
 from bricksim_core.topology import BrickTopologyGraph
 
 if TYPE_CHECKING:
@@ -170,6 +170,20 @@ def _rest(engine: IsaacEngine) -> str:
     return _expect("impulse [N s]", report.contacts.impulse.sum(axis=0)[2], weight, 0.01 * weight)
 
 
+def _friction(engine: IsaacEngine) -> str:
+    """A push that friction takes: the friction anchors carry it, against the push."""
+    _clear(engine)
+    spec = _tower(1, np.eye(4))
+    engine.update([], [spec])
+    _run(engine, _STEPS)
+    push = 0.2 * spec.layout.masses.sum() * 9.81
+    found = 0.0
+    for _ in range(12):
+        engine.apply_wrench(0, np.array([push, 0.0, 0.0, 0.0, 0.0, 0.0]))
+        found = engine.step().contacts.impulse.sum(axis=0)[0]
+    return _expect("impulse [N s]", found, -push * engine.timestep, 0.02 * push * engine.timestep)
+
+
 def _velocity(engine: IsaacEngine) -> str:
     _clear(engine)
     spec = _tower(1, transform([0, 0, 1]))
@@ -265,8 +279,10 @@ def _franka(engine: IsaacEngine) -> str:
 
 
 def _arm(engine: IsaacEngine) -> str:
-    """The FR3 on the stage, with its bridge graph: moves a joint, and its links follow."""
+    """The FR3 on the stage, with its bridge graph: stands where it should, moves a joint, and its
+    links follow."""
     _clear(engine)
+    base = transform([0.3, -0.2, 0.1], [0.0, 0.0, np.sin(0.25), np.cos(0.25)])
     with tempfile.TemporaryDirectory() as folder:
         urdf = Path(folder) / "fr3.urdf"
         urdf.write_text(_FR3)
@@ -274,19 +290,20 @@ def _arm(engine: IsaacEngine) -> str:
             RobotSpec(
                 name="fr3",
                 urdf=urdf,
-                world_T_base=np.eye(4),
+                world_T_base=base,
                 joint_positions=_READY,
                 drives=dict.fromkeys(_READY, (2000.0, 100.0, 87.0)),
             )
         )
     _run(engine, _STEPS)
-    before = engine.link_pose("fr3", "fr3_link7")
+    _expect("base [m]", engine.link_pose("fr3", "fr3_link0")[:3], base[:3], 1e-4)
+    before = inverse(base) @ engine.link_pose("fr3", "fr3_link7")
     engine.set_joint_targets("fr3", {"fr3_joint1": 0.3})
     _run(engine, 240)
     state = engine.joint_state("fr3")
     turn = state.positions[state.names.index("fr3_joint1")]
     _expect("joint 1 [rad]", turn, 0.3, 0.02)
-    after = engine.link_pose("fr3", "fr3_link7")
+    after = inverse(base) @ engine.link_pose("fr3", "fr3_link7")
     angle = np.arctan2(after[1, 3], after[0, 3]) - np.arctan2(before[1, 3], before[0, 3])
     return _expect("turn of link 7 about the base [rad]", angle, 0.3, 0.02)
 
@@ -352,7 +369,8 @@ _CALLS: dict[str, Callable[[IsaacEngine], str]] = {
     "clock": _clock,
     "views": _views,
     "free fall": _free_fall,
-    "rest impulse and friction anchors": _rest,
+    "rest impulse": _rest,
+    "friction anchors": _friction,
     "velocities": _velocity,
     "welds": _welds,
     "join and break": _join_and_break,

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -38,7 +41,8 @@ class IsaacOptions:
     Attributes:
         headless: False opens Isaac Sim's window.
         experience: Path of a ``.kit`` file, empty for Isaac Sim's own for Python.
-        launch: Further settings of SimulationApp's launch configuration.
+        launch: Further settings of SimulationApp's launch configuration (``extra_args`` for Kit's
+            command line: that of the process is not handed on).
         frame_steps: Physics steps between two updates of the application (window, action graphs);
             4 steps of 1/240 s make 60 Hz.
         ros_bridge: True adds an action graph of Isaac Sim's ROS 2 bridge that publishes clock,
@@ -202,11 +206,31 @@ def launch(options: IsaacOptions) -> SimulationApp:
         raise EngineError(f"Isaac Sim does not start: {error}") from None
     if SimulationApp is None:
         raise EngineError("Isaac Sim is installed without isaacsim.simulation_app: isaacsim[all]")
-    configuration = {"headless": options.headless, **options.launch}
+    # A fast shutdown ends the process when the application is closed, with exit code 0 whatever was
+    # found, before anything else is written.
+    configuration = {"headless": options.headless, "fast_shutdown": False, **options.launch}
+    with _own_process():
+        try:
+            return SimulationApp(configuration, experience=options.experience)
+        except SystemExit as error:
+            raise EngineError(f"Isaac Sim does not start: exit code {error}") from None
+        except Exception as error:
+            raise EngineError(f"Isaac Sim does not start: {error}") from None
+
+
+@contextmanager
+def _own_process() -> Iterator[None]:
+    """Keeps what SimulationApp takes from its process: it hands the command line, ours, to Kit, and
+    has Ctrl-C end everything at once with exit code 0."""
+    arguments, interrupt = sys.argv, signal.getsignal(signal.SIGINT)
+    sys.argv = arguments[:1]
     try:
-        return SimulationApp(configuration, experience=options.experience)
-    except Exception as error:
-        raise EngineError(f"Isaac Sim does not start: {error}") from None
+        yield
+    finally:
+        sys.argv = arguments
+        main = threading.current_thread() is threading.main_thread()
+        if main and interrupt is not None:  # None: it was not set from Python
+            signal.signal(signal.SIGINT, interrupt)
 
 
 def _workstation() -> Path | None:

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from isaacsim.core.experimental.prims import Articulation, RigidPrim
+from isaacsim.core.experimental.prims import Articulation, RigidPrim, XformPrim
 from isaacsim.core.experimental.utils.stage import add_reference_to_stage
 from isaacsim.storage.native import get_assets_root_path
 from pxr import Usd
@@ -27,7 +27,7 @@ from bricksim_core.spatial import Array, position_of, quaternion_of, transform
 
 FRANKAS = {
     "fr3_joint1": "/Isaac/Robots/FrankaRobotics/FrankaFR3/fr3.usd",
-    "panda_joint1": "/Isaac/Robots/FrankaRobotics/FrankaPanda/franka.usd",
+    "panda_joint1": "/Isaac/Robots_Multiphysics/FrankaRobotics/FrankaPanda/franka/franka.usda",
 }
 """Isaac Sim's assets by the name of their first joint."""
 
@@ -50,11 +50,23 @@ class Robot:
         asset = asset_path(spec, options)
         add_reference_to_stage(usd_path=asset, path=self.root)
         self._stage = author.stage
-        self._view = Articulation(
+        for prim in Usd.PrimRange(self._stage.GetPrimAtPath(self.root)):
+            if prim.GetTypeName() == "PhysicsScene":  # of the asset's own: ours is the only one
+                prim.SetActive(False)
+        place = position_of(spec.world_T_base)[None], _wxyz(spec.world_T_base)
+        XformPrim(
             self.root,
-            positions=position_of(spec.world_T_base)[None],
-            orientations=_wxyz(spec.world_T_base),
+            positions=place[0],
+            orientations=place[1],
+            reset_xform_op_properties=True,
         )
+        # The articulation may be a prim below: where it stands is told to PhysX itself, which knows
+        # what its links hang on.
+        self._view = Articulation(self.root)
+        if not self._view.is_physics_tensor_entity_valid():
+            raise EngineError(f"{asset}: Isaac Sim has no physics view of it as an articulation")
+        self._view.set_world_poses(*place)
+        self._links: dict[str, RigidPrim] = {}
         own = list(self._view.dof_names)
         self._names = tuple(_full_name(name, _joint_names(spec)) or name for name in own)
         for what in (spec.joint_positions, spec.drives, spec.joint_limits, spec.armature):
@@ -120,7 +132,9 @@ class Robot:
             EngineError: There is no such link.
         """
         body, body_T_link = self._body(link)
-        positions, orientations = RigidPrim(body).get_world_poses()
+        if body not in self._links:
+            self._links[body] = RigidPrim(body)
+        positions, orientations = self._links[body].get_world_poses()
         w, x, y, z = orientations.numpy()[0]
         return transform(positions.numpy()[0], (x, y, z, w)) @ body_T_link
 
