@@ -18,7 +18,7 @@ from bricksim_core.mechanics.snapfit.dissection import Block, Dissection
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-(_potrf,) = get_lapack_funcs(("potrf",), dtype=np.float64)
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 _trsm, _trsv, _syrk = get_blas_funcs(("trsm", "trsv", "syrk"), dtype=np.float64)
 
 
@@ -168,6 +168,34 @@ class BlockCholesky:
             below = _trsm(1.0, factor, below, side=1, lower=1, trans_a=1, overwrite_b=1)
             update = _syrk(-1.0, below, beta=1.0, c=update, lower=1, overwrite_c=1)
         return Front(factor, below, update)
+
+
+class DenseCholesky:
+    """The same for a matrix that is small enough to be kept dense.
+
+    Args:
+        matrix: (m, m) K; its lower triangle counts. It is overwritten.
+
+    Raises:
+        numpy.linalg.LinAlgError: K is not positive definite.
+    """
+
+    def __init__(self, matrix: Array) -> None:
+        # To LAPACK a row-major matrix is its transpose.
+        self._factor, info = _potrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if info:
+            raise np.linalg.LinAlgError("not positive definite")
+
+    @staticmethod
+    def of_blocks(entries: Entries, count: int) -> DenseCholesky:
+        """Factors a matrix of count x count blocks of 6 x 6."""
+        dense = np.zeros((count, 6, count, 6))
+        dense[entries.row, :, entries.column, :] = entries.value.swapaxes(1, 2)
+        return DenseCholesky(dense.reshape(6 * count, 6 * count))
+
+    def solve(self, loads: Array) -> Array:
+        """K^-1 of (m,) or (m, k) right hand sides."""
+        return _potrs(self._factor, loads, lower=0)[0] if len(loads) else loads.copy()
 
 
 def _size(block: Block) -> int:

@@ -19,11 +19,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, Front, entries_of
+from bricksim_core.mechanics.snapfit.cholesky import (
+    BlockCholesky,
+    DenseCholesky,
+    Front,
+    entries_of,
+)
 from bricksim_core.mechanics.snapfit.dissection import Dissection, dissect
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import IntArray
+
+DENSE = 90
+"""Free displacements up to which the matrix is a dense one."""
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
 """A wrench in SI over the same wrench scaled; a scaled displacement over the one in SI."""
@@ -153,7 +161,10 @@ class ElasticStructure:
         return dissect(self._coms[self._parts], a[both], b[both]), {}
 
     @cached_property
-    def _factor(self) -> BlockCholesky:
+    def _factor(self) -> BlockCholesky | DenseCholesky:
+        if len(self.free) <= DENSE:
+            strain = self.strain.toarray()
+            return DenseCholesky((strain * self.stiffness[:, None]).T @ strain)
         dissection, known = self._dissected
         new = np.ones(len(dissection.blocks) + 1, dtype=bool)
         new[list(known)] = False
@@ -196,8 +207,9 @@ class ElasticStructure:
     def fronts(self) -> tuple[Dissection, dict[int, Front]]:
         """What a piece can take over: the dissection, and the fronts known so far."""
         dissection, known = self._dissected
-        if "_factor" in vars(self):
-            known = dict(enumerate(self._factor.fronts))
+        factor = vars(self).get("_factor")
+        if isinstance(factor, BlockCholesky):
+            known = dict(enumerate(factor.fronts))
         return dissection, known
 
     def displacements(self, loads: Array) -> Array:

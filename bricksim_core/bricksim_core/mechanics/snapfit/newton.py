@@ -18,7 +18,7 @@ import numpy as np
 
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS
-from bricksim_core.mechanics.snapfit.normal import NormalMatrix
+from bricksim_core.mechanics.snapfit.normal import DenseNormalMatrix, NormalMatrix
 from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
@@ -50,12 +50,22 @@ class NewtonSolver:
     """
 
     def __init__(
-        self, structure: ElasticStructure, equations: Equations, normal: NormalMatrix
+        self,
+        structure: ElasticStructure,
+        equations: Equations,
+        normal: NormalMatrix | DenseNormalMatrix,
     ) -> None:
-        self._structure, self._equations = structure, equations
+        self._equations = equations
         self._normal = normal
+        self._strain, self._jacobian = structure.strain, structure.jacobian
+        self._push_loads = equations.push_loads
+        self._approach = -equations.push_loads.transpose()
         self._stiffness = structure.stiffness.reshape(-1, 6)
         self._first_push = len(equations.limits.limit) * ROWS
+        if isinstance(normal, DenseNormalMatrix):
+            # Sparse products take longer than dense ones here.
+            self._strain, self._jacobian = normal.strain, normal.strain.T
+            self._push_loads, self._approach = normal.push_loads, -normal.push_loads.T
 
     def solve(self, loads: Array, guess: IntArray) -> Yielded | None:
         """The solution, None if the active set did not settle or rounding stood in the way.
@@ -86,11 +96,13 @@ class NewtonSolver:
         """Forces with all members exactly at their limits, the (J,) overload of the joints and
         (V,) how far parts would have moved into each other [m]."""
         equations, stiffness = self._equations, self._stiffness
-        limits, structure = equations.limits, self._structure
+        limits, gap = equations.limits, equations.gap
         own = members[: np.searchsorted(members, self._first_push)]
         joint, row = np.divmod(own, ROWS)
-        yielding, which = np.unique(joint, return_inverse=True)
-        rank = np.arange(len(own)) - np.searchsorted(joint, yielding)[which]
+        first = np.flatnonzero(np.diff(joint, prepend=-1))
+        yielding = joint[first]
+        which = np.searchsorted(yielding, joint)
+        rank = np.arange(len(own)) - first[which]
         width = int(rank.max(initial=-1)) + 1
         rows = np.zeros((len(yielding), width, 6))
         rows[which, rank] = limits.rows_of(yielding)[which, row]
@@ -115,11 +127,10 @@ class NewtonSolver:
         firm[closed] = 1.0 / equations.compliance[closed]
         cholesky = self._normal.factorized([blocks, firm.reshape(-1, 4)])
 
-        strain, push_loads = structure.strain, equations.push_loads
-        turned = strain.T
+        strain, jacobian, push_loads = self._strain, self._jacobian, self._push_loads
         start = np.zeros((len(stiffness), 6))
         start[yielding] = given_back[:, :, 6]
-        right = loads - turned @ start.reshape(-1) - push_loads @ (firm * equations.gap)
+        right = loads - jacobian @ start.reshape(-1) - push_loads @ (firm * gap)
         displaced = cholesky.solve(right)
         goal = float(np.abs(loads).max(initial=0.0))
         last = np.inf
@@ -131,9 +142,9 @@ class NewtonSolver:
             multiplier -= release[:, :, 6]
             wrench = stiffness * opening
             wrench[yielding] -= (stiff_rows * multiplier[:, :, None]).sum(axis=1)
-            closing = -(push_loads.T @ displaced) - equations.gap
+            closing = self._approach @ displaced - gap
             push = firm * closing
-            lack = loads - turned @ wrench.reshape(-1) + push_loads @ push
+            lack = loads - jacobian @ wrench.reshape(-1) + push_loads @ push
             worst = float(np.abs(lack).max(initial=0.0))
             if not _ROUNDING * goal < worst < 0.5 * last:
                 break

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, Entries
-from bricksim_core.mechanics.snapfit.dissection import dissect
+from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, DenseCholesky, Entries
+from bricksim_core.mechanics.snapfit.dissection import LEAF, dissect
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, wrench_maps
 from bricksim_core.mechanics.snapfit.pushes import Pushes
 from bricksim_core.spatial import Array, cross
@@ -65,8 +65,10 @@ class NormalMatrix:
         a = np.concatenate([group.a for group in edges])
         b = np.concatenate([group.b for group in edges])
         both = (a >= 0) & (b >= 0)
-        self._dissection = dissect(points, a[both], b[both])
-        place, count = self._dissection.place, len(points)
+        count = self._count = len(points)
+        # One block would be all of a small structure: it is kept dense.
+        self._dissection = None if count <= LEAF else dissect(points, a[both], b[both])
+        place = np.arange(count) if self._dissection is None else self._dissection.place
         self._edges = edges
         self._blocks: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
         keys = []
@@ -84,7 +86,7 @@ class NormalMatrix:
         self._sum = sp.csr_array((np.ones(len(entry)), (entry, np.arange(len(entry)))), shape=shape)
         self._diagonal = np.flatnonzero(self._row == self._column)
 
-    def factorized(self, weights: list[Array]) -> BlockCholesky:
+    def factorized(self, weights: list[Array]) -> BlockCholesky | DenseCholesky:
         """Factors the matrix for given weights.
 
         Args:
@@ -106,7 +108,37 @@ class NormalMatrix:
         value = (self._sum @ np.concatenate(blocks).reshape(-1, 36)).reshape(-1, 6, 6)
         axes = np.arange(6)
         value[self._diagonal[:, None], axes, axes] *= 1.0 + _REGULAR
-        return BlockCholesky(self._dissection, Entries(self._row, self._column, value))
+        entries = Entries(self._row, self._column, value)
+        if self._dissection is None:
+            return DenseCholesky.of_blocks(entries, self._count)
+        return BlockCholesky(self._dissection, entries)
+
+
+class DenseNormalMatrix:
+    """`NormalMatrix` for joints and pushes of a small structure.
+
+    Args:
+        strain: (6 J, F) J^T.
+        push_loads: (F, V) B.
+
+    Attributes:
+        strain: As given.
+        push_loads: As given.
+    """
+
+    def __init__(self, strain: Array, push_loads: Array) -> None:
+        self.strain, self.push_loads = strain, push_loads
+
+    def factorized(self, weights: list[Array]) -> DenseCholesky:
+        """Factors J W J^T + B diag B^T for (J, 6, 6) W and the (V / 4, 4) diagonal."""
+        blocks, push = weights
+        weighted = blocks @ self.strain.reshape(len(blocks), 6, -1)
+        matrix = self.strain.T @ weighted.reshape(self.strain.shape)
+        if push.any():
+            matrix += (self.push_loads * push.reshape(-1)) @ self.push_loads.T
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal *= 1.0 + _REGULAR
+        return DenseCholesky(matrix)
 
 
 def joint_edges(

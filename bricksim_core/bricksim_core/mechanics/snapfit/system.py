@@ -16,7 +16,7 @@ from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, Origin
+from bricksim_core.mechanics.snapfit.elastic import DENSE, PITCHES, ElasticStructure, Origin
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
 from bricksim_core.mechanics.snapfit.joints import (
     Joints,
@@ -29,10 +29,16 @@ from bricksim_core.mechanics.snapfit.joints import (
 )
 from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
-from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
+from bricksim_core.mechanics.snapfit.normal import (
+    DenseNormalMatrix,
+    NormalMatrix,
+    face_edges,
+    joint_edges,
+)
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
+    PUSH_TOLERANCE,
     TOLERANCE,
     Equations,
     Limits,
@@ -60,8 +66,15 @@ FEW = 3
 joints) the active set is searched at once: each costs a back-substitution, a few less than an
 interior point method."""
 
+SMALL = 48
+"""Joints up to which the interior point method is quicker than any search without a last active
+set."""
+
 QUICK = 3
 """Changes of the active set, and one for 16 joints, after which that method gives a guess."""
+
+ROWS_FROM = 16
+"""Joints whose rows are asked for from which on the rows of all of them are made, and kept."""
 
 MANY = 24
 """Members of the active set from which on Newton's method is quicker than a search."""
@@ -232,14 +245,14 @@ class SnapFitSystem:
 
     def _rows_of(self, index: IntArray) -> Array:
         """(K, ROWS, 6) rows of some joints and footprints per scaled wrench."""
-        count = len(self.joints)
-        if not len(self._ground_rows):
+        if len(index) < ROWS_FROM and "_rows" not in vars(self) and not len(self._ground_rows):
             return self.joints.take(index).rows * PITCHES
-        ours = index < count
-        rows = np.empty((len(index), *self._ground_rows.shape[1:]))
-        rows[ours] = self.joints.take(index[ours]).rows
-        rows[~ours] = self._ground_rows[index[~ours] - count]
-        return rows * PITCHES
+        return self._rows[index]
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Those of all joints and footprints."""
+        return np.concatenate([self.joints.rows, self._ground_rows]) * PITCHES
 
     def _greatest(self, wrench: Array) -> Array:
         """(J,) greatest row, or 0, of (J, 6) scaled wrenches of joints and footprints."""
@@ -259,8 +272,12 @@ class SnapFitSystem:
         return WholeProblem(self._structure, self._equations)
 
     @cached_property
-    def _normal(self) -> NormalMatrix:
+    def _normal(self) -> NormalMatrix | DenseNormalMatrix:
         structure, layout = self._structure, self._layout
+        if structure.size <= DENSE:
+            return DenseNormalMatrix(
+                structure.strain.toarray(), self._equations.push_loads.toarray()
+            )
         joints = joint_edges(
             structure.lower, structure.upper, structure.centres, layout.coms, structure.node
         )
@@ -391,14 +408,18 @@ class SnapFitSystem:
         # No point of a part moves further than this; a gap closes by two parts' movements.
         ways = moved[:, :3].sum(axis=1) + moved[:, 3:].sum(axis=1) * self._reach
         farthest = float(ways.max(initial=0.0))
-        if 2.0 * farthest >= self._least_gap:
-            return None
+        near = 2.0 * farthest >= self._least_gap
+        if near:
+            equations = self._equations
+            closing = -(equations.push_loads.T @ displacements) - equations.gap
+            if (closing > PUSH_TOLERANCE * equations.compliance).any():
+                return None
         wrench = self._structure.wrenches(displacements)
         if self.joints.greatest(wrench[: len(self.joints)]).max(initial=0.0) > 1.0 + TOLERANCE:
             return None
         if self._ground_tension(wrench) > TOLERANCE:
             return None
-        if not len(self._ground_rows):
+        if not len(self._ground_rows) and not near:
             self._elastic = free_loads, farthest
         none = np.zeros(0, dtype=np.int64)
         return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
@@ -409,7 +430,8 @@ class SnapFitSystem:
         wrench = self._structure.wrenches(displacements)
         over = np.count_nonzero(self._greatest(wrench) > self._limits.limit + TOLERANCE)
         joints = len(wrench)
-        if max(len(guess), over) <= max(FEW, joints // 8):
+        known = len(guess) > 0 or joints >= SMALL
+        if known and max(len(guess), over) <= max(FEW, joints // 8):
             pivots = QUICK + joints // 16
             yielded = self._solver.solve(displacements, guess, pivots)
             if yielded is not None:
