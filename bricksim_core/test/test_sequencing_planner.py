@@ -22,7 +22,7 @@ from bricksim_core.sequencing import (
     plan_assembly,
 )
 from bricksim_core.sequencing.gripper import Held
-from bricksim_core.spatial import transform
+from bricksim_core.spatial import transform, transform_points
 
 DATA = Path(__file__).parent / "data"
 FREE = {"gripper": None, "check": no_check}
@@ -374,6 +374,31 @@ def test_press_on_a_cantilever():
     helped = plan_assembly(structure, base=there, press_force=20.0)
     assert helped.arms == 2 and helped.steps[0].needs_support == 2
     assert plan_assembly(structure, base=there, press_force=0.1).arms == 1
+
+
+def test_presses_act_on_rims_where_asked_for():
+    """Middles of the four sides of the engaged studs, computed by hand."""
+    structure = text("8x2 (0,0,0)", "4x2 (2,0,1)")
+    seen = set()
+
+    def check(state, loads):
+        if loads:
+            com = transform_points(state.part_poses()[1], state.graph.part(1).shape.com)
+            (wrench,) = loads.values()
+            # Torque of a vertical force about the COM: where it acts.
+            x, y = com[0] + wrench[4] / -wrench[2], com[1] + wrench[3] / wrench[2]
+            seen.add((round(1e3 * x, 6), round(1e3 * y, 6)))
+        return Verdict(True, 0.0)
+
+    plan_assembly(structure, gripper=None, check=check, base=[0, 1], press_on_rims=True)
+    middle = np.round(1e3 * structure.part_poses()[2][:2, 3], 6)
+    half_x, half_y = 1.5 * 8.0 + 2.4, 0.5 * 8.0 + 2.4
+    sides = [(0.0, 0.0), (half_x, 0.0), (-half_x, 0.0), (0.0, half_y), (0.0, -half_y)]
+    expected = sorted(map(tuple, np.add(middle, sides).tolist()))
+    np.testing.assert_allclose(sorted(seen), expected, atol=1e-5)
+    seen.clear()
+    plan_assembly(structure, gripper=None, check=check, base=[0, 1])
+    assert seen == {tuple(middle.tolist())}
 
 
 def test_counterweight_comes_first():

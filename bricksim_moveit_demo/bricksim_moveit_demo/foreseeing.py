@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before anything moves: does every state of a planned building bear its next press?
+"""Before anything moves: an order of building in which every state bears its next press.
 
-The sequence planner asks for presses in the middle of the engaged studs. An arm's press may act on
-their rim (`presscheck`), which some structures do not bear: they are refused as a whole.
+An arm's press may act in the middle of the engaged studs or on their rims (`presscheck`). The
+sequence planner searches for an order that bears that; a structure for which there is none is
+refused as a whole.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from bricksim_core.errors import StructureError
+from bricksim_core.sequencing import plan_assembly
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import Insertion, base_part
+from bricksim_moveit_demo.building import Insertion, base_part, insertions
 from bricksim_moveit_demo.connections import expectation
 from bricksim_moveit_demo.parameters import TaskParameters
-from bricksim_moveit_demo.presscheck import PressCheck
+from bricksim_moveit_demo.presscheck import MARGIN, PressCheck
 
 _APART = 2.0
 """Distance at which what is not connected yet stands [m]."""
@@ -40,6 +42,32 @@ class _Planned:
         lowest = float(layout.component_T_parts[:, 2, 3].min())
         row = int(np.flatnonzero(np.asarray(layout.part_ids) == part_id)[0])
         return transform([_APART * component, 0.0, -lowest]) @ layout.component_T_parts[row]
+
+
+def plan_bearable(
+    structure: Structure, parameters: TaskParameters, arms: int = 1
+) -> list[Insertion]:
+    """Insertions that build a structure, each with a press that what stands there by then bears.
+
+    Args:
+        structure: What is to be built.
+        parameters: Forces.
+        arms: How many arms there are.
+
+    Raises:
+        SequenceError: No order was found; the text names the bricks and why.
+        StructureError: It needs more than these arms can do, or does not bear a press.
+    """
+    plan = plan_assembly(
+        structure,
+        arms=arms,
+        base=[base_part(structure)],
+        press_force=MARGIN * parameters.least_press_force,
+        press_on_rims=True,
+    )
+    steps = insertions(structure, plan)
+    require_bearable(structure, steps, parameters)
+    return steps
 
 
 def require_bearable(

@@ -25,11 +25,13 @@ class TaskParameters:
         approach_speed: Speed of the last straight piece before a grasp [m/s].
         descend_speed: Speed of the descent until contact [m/s].
         edge_speed: Speed where the brick may meet edges of its neighbours [m/s].
-        contact_speed: Speed close above the expected contact [m/s].
+        contact_speed: Greatest speed close above the expected contact [m/s]; less where only a
+            gentle press is borne.
         contact_zone: Height above the expected contact where that begins [m].
-        contact_force: Force that counts as contact [N].
+        contact_force: Force that counts as contact [N]; half the greatest one if that is less.
         press_force: Greatest pressing force [N]; real bricks need 15 to 18.
-        least_press_force: Press [N] that what stands there must bear, or nothing is pressed on.
+        least_press_force: Press [N] that what stands there must bear, or nothing is pressed on;
+            twice what connects bricks in the simulator (1 N).
         press_ramp: How fast the pressing force rises [N/s].
         press_speed: Greatest speed while pressing [m/s].
         search_radius: Radius of the spiral search [m].
@@ -63,11 +65,11 @@ class TaskParameters:
     approach_speed: float = 0.08
     descend_speed: float = 0.02
     edge_speed: float = 0.01
-    contact_speed: float = 0.005
-    contact_zone: float = 0.004
+    contact_speed: float = 0.002
+    contact_zone: float = 0.0025
     contact_force: float = 1.5
     press_force: float = 25.0
-    least_press_force: float = 3.0
+    least_press_force: float = 2.0
     press_ramp: float = 15.0
     press_speed: float = 0.005
     search_radius: float = 0.003

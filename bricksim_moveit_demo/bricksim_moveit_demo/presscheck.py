@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from bricksim_core.mechanics.analysis import analyze
-from bricksim_core.parts import STUD_PITCH, BrickShape
+from bricksim_core.parts import STUD_PITCH, STUD_RADIUS, BrickShape
 from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology.frames import overlap, stud_T_connection
 from bricksim_core.topology.graph import BrickTopologyGraph, Connection
@@ -24,12 +24,10 @@ from bricksim_moveit_demo.connections import ConnectionKey, seat_in_target
 from bricksim_moveit_demo.grasps import is_upright
 from bricksim_moveit_demo.reports import InsertionGoal
 
-_MARGIN = 1.2
+MARGIN = 1.2
 """Press [-] that both sides must bear over the one that is allowed."""
 _BISECTIONS = 7
 """How often the range of forces is halved: 0.2 N of 25 N is left open."""
-_STUD_RADIUS = 0.0024
-"""Radius of a stud [m]."""
 _POINTS = ((0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
 """Where the press may act in each overlap, in half sides from its middle: a brick that is not level
 yet stands on one edge of the studs (measured: there it breaks what bears it in the middle)."""
@@ -202,7 +200,7 @@ class PressCheck:
         """(4,) where the press acts in the frame of one of the parts [m, 1]."""
         place = stud_T_connection(joint, *self._shapes(joint))[:, 3]
         x0, y0, x1, y1 = overlap(joint, *self._shapes(joint))
-        sides = np.array([x1 - x0 - 1, y1 - y0 - 1]) * 0.5 * STUD_PITCH + _STUD_RADIUS
+        sides = np.array([x1 - x0 - 1, y1 - y0 - 1]) * 0.5 * STUD_PITCH + STUD_RADIUS
         place[:2] += sides * point
         if end == "stud_part":
             return place
@@ -218,7 +216,7 @@ def _failure(sides: Iterable[_Side], force: float) -> str:
     """What gives way under a press [N] with its margin; empty if nothing does."""
     for side in sides:
         for unit in side.loads:
-            loads = {part: _MARGIN * force * wrench for part, wrench in unit.items()}
+            loads = {part: MARGIN * force * wrench for part, wrench in unit.items()}
             analysis = analyze(side.structure, loads=loads, limit=False)
             if not analysis.stable:
                 return "; ".join(analysis.reasons)

@@ -11,19 +11,16 @@ from typing import Any
 
 from bricksim_core.atomic import replacing
 from bricksim_core.engines import create_engine
-from bricksim_core.sequencing import plan_assembly
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import (
     StructureBuilder,
     Summary,
-    base_part,
-    insertions,
     lay_out,
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.filming import Film
-from bricksim_moveit_demo.foreseeing import require_bearable
+from bricksim_moveit_demo.foreseeing import plan_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, join_in_hand, lay_out_in_hand
 from bricksim_moveit_demo.layout import TableLayout, packing
@@ -90,9 +87,7 @@ def assemble(
         TaskError: The bricks do not fit on the table.
         EngineError: The engine does not start.
     """
-    plan = plan_assembly(structure, arms=options.arms, base=[base_part(structure)])
-    steps = insertions(structure, plan)
-    require_bearable(structure, steps, options.parameters)
+    steps = plan_bearable(structure, options.parameters, options.arms)
     simulator = _simulator(options)
     layout = layout or packing(options.arms)
     lay_out(simulator, structure, layout, options.seed, options.noise.sample)

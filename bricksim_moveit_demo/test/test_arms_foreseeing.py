@@ -8,12 +8,13 @@ import pytest
 
 from bricksim_core.errors import StructureError
 from bricksim_core.formats import parse_structure, read_structure
-from bricksim_core.sequencing.planner import plan_assembly
+from bricksim_core.sequencing import SequenceError, plan_assembly
 from bricksim_moveit_demo.building import base_part, insertions
-from bricksim_moveit_demo.foreseeing import require_bearable
+from bricksim_moveit_demo.foreseeing import plan_bearable, require_bearable
 from bricksim_moveit_demo.parameters import TaskParameters
-from bricksim_moveit_demo.scenes import assemble
+from bricksim_moveit_demo.scenes import SceneOptions, assemble
 
+HARD = TaskParameters(least_press_force=3.0)
 DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
 
 
@@ -35,18 +36,32 @@ def test_stair_is_refused_where_its_lowest_joint_would_give_way():
     gentle = TaskParameters(least_press_force=0.01)
     require_bearable(structure, steps, gentle)  # it would stand
     with pytest.raises(StructureError) as caught:
-        require_bearable(structure, steps, TaskParameters())
+        require_bearable(structure, steps, HARD)
     found = re.search(r"brick (\d+) \(insertion (\d+) of 5\): pressing it onto", str(caught.value))
     assert found is not None
     assert "times its capacity" in str(caught.value)
     # Up to the brick before, all is well.
-    require_bearable(structure, steps[: int(found[2]) - 1], TaskParameters())
+    require_bearable(structure, steps[: int(found[2]) - 1], HARD)
     assert steps[int(found[2]) - 1].goal.part == int(found[1])
 
 
 def test_assemble_refuses_before_anything_moves():
     reports = []
     structure = read_structure(DATA / "stablelego" / "stick_light.json")
-    with pytest.raises(StructureError, match=r"brick 13 .*would break what is there by then"):
-        assemble(structure, progress=lambda *report: reports.append(report))
+    with pytest.raises(SequenceError, match=r"part 12 .*pressing it on with 3.6 N breaks what is"):
+        assemble(
+            structure,
+            SceneOptions(parameters=HARD),
+            progress=lambda *report: reports.append(report),
+        )
     assert not reports
+    assert len(plan_bearable(structure, TaskParameters())) == 13  # it bears 2 N
+
+
+def test_guitar_is_planned_for_gentle_presses_only():
+    structure = read_structure(DATA / "brickgpt" / "texture_guitar.txt")
+    with pytest.raises(SequenceError, match="with 3.6 N breaks what is there"):
+        plan_bearable(structure, HARD)
+    steps = plan_bearable(structure, TaskParameters())
+    joined = {part for step in steps for part in (step.goal.part, step.goal.target)}
+    assert joined == set(structure.graph.part_ids)

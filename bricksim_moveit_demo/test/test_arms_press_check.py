@@ -73,7 +73,7 @@ def test_press_that_would_break_what_is_there_is_refused_before_anything_moves()
     b = _stair(4)
     report = b.handler.pick_and_insert(ON_TOP)
     assert report.outcome is Outcome.STRUCTURE_UNSTABLE
-    assert "pressing brick 5 on with 3.0 N would break what is there" in report.message
+    assert "pressing brick 5 on with 2.0 N would break what is there" in report.message
     assert report.duration == 0.0
 
 

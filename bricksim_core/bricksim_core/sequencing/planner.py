@@ -24,6 +24,7 @@ def plan_assembly(
     gripper: GripperModel | None = GripperModel(),
     check: StaticCheck | None = None,
     press_force: float = 5.0,
+    press_on_rims: bool = False,
     arms: int = 2,
     base: Iterable[int] | None = None,
 ) -> AssemblyPlan:
@@ -38,6 +39,8 @@ def plan_assembly(
         check: Verdict on half-built structures under loads; None takes `mechanics.analyze` with the
             default model.
         press_force: Force of each press [N], at the engaged studs.
+        press_on_rims: True: each press may act on any side of the engaged studs as well as in their
+            middle: a brick that comes down a little tilted stands on an edge of them.
         arms: 1, or 2 to allow a second arm to hold a part during a press, or a sub-assembly. A
             second arm is used only where one does not do.
         base: Ids of the parts that are there from the start (a base plate, what was built before);
@@ -68,7 +71,7 @@ def plan_assembly(
     check = check or analysis_check()
     for hands in range(1, arms + 1):
         effort = Effort(checks if hands == arms else checks // 3)
-        options = SearchOptions(gripper, check, press_force, hands, effort)
+        options = SearchOptions(gripper, check, press_force, hands, effort, press_on_rims)
         try:
             steps = Search(piece, base, fixed & base, ground, options).run()
             break

@@ -72,6 +72,7 @@ class SearchOptions:
         press_force: Force of each press [N].
         arms: 1, or 2: a second arm can hold a part during a press, or a sub-assembly.
         effort: Checks that may be made.
+        rims: True: a press may act on each side of the engaged studs, too.
     """
 
     gripper: GripperModel | None
@@ -79,6 +80,7 @@ class SearchOptions:
     press_force: float
     arms: int
     effort: Effort
+    rims: bool = False
 
 
 _Reason = str | Callable[[], str]
@@ -140,7 +142,9 @@ class Search:
         self._base = piece.mask(base)
         self._options = options
         self._level = level
-        self._statics = Statics(piece, options.check, options.press_force, fixed, options.effort)
+        self._statics = Statics(
+            piece, options.check, options.press_force, fixed, options.effort, options.rims
+        )
         count = len(piece.part_ids)
         self._everything = (1 << count) - 1
         on_ground = [] if ground is None else np.flatnonzero(piece.boxes[:, 2] == ground)

@@ -69,6 +69,7 @@ class Statics:
         piece: The workpiece. Upside down, gravity acts the other way round.
         check: The check.
         press_force: Force of a press [N].
+        rims: True: a press may act on each side of the engaged studs, too.
         fixed: Ids of parts that the world or a gripper holds.
         effort: Is reduced by each check.
     """
@@ -80,11 +81,13 @@ class Statics:
         press_force: float,
         fixed: Iterable[int],
         effort: Effort,
+        rims: bool = False,
     ) -> None:
         self._piece = piece
         self._check = check
         self._press_force = press_force
         self._effort = effort
+        self._rims = rims
         structure = replace(piece.structure, fixed=frozenset(fixed))
         if piece.from_below:
             turn = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -100,7 +103,7 @@ class Statics:
 
     def stands(self, parts: int) -> Verdict:
         """Verdict on a set of parts under its own weight."""
-        return self._verdict(parts, 0, frozenset(), {})
+        return self._verdict(parts, 0, frozenset(), [{}])
 
     def bears_press(
         self, parts: int, group: int, joints: Sequence[Joint], supported: int | None = None
@@ -115,7 +118,7 @@ class Statics:
             joints: The connections that are to form.
             supported: Row of a part that is held meanwhile.
         """
-        loads = self._press({(j, j.lower): -1.0 for j in joints})
+        loads = self._presses({(j, j.lower): -1.0 for j in joints})
         extra = frozenset() if supported is None else {self._piece.part_ids[supported]}
         return self._verdict(parts, group, frozenset(extra), loads)
 
@@ -128,10 +131,10 @@ class Statics:
             joints: The connections that are to form.
         """
         between = frozenset(self._piece.ids(held))
-        lifted = self._verdict(group, -1, between, {})
+        lifted = self._verdict(group, -1, between, [{}])
         if not lifted.stable or not joints:
             return lifted
-        return self._verdict(group, -2, between, self._press({(j, j.upper): 1.0 for j in joints}))
+        return self._verdict(group, -2, between, self._presses({(j, j.upper): 1.0 for j in joints}))
 
     def _only(self, parts: int) -> Structure:
         known, structure = self._focus
@@ -140,14 +143,19 @@ class Statics:
         gone = known & ~parts
         return structure.without(self._piece.ids(gone)) if gone else structure
 
-    def _press(self, ends: Mapping[tuple[Joint, int], float]) -> dict[int, Array]:
-        """Loads on the parts at one end of joints, by part id."""
+    def _presses(self, ends: Mapping[tuple[Joint, int], float]) -> list[dict[int, Array]]:
+        """Loads on the parts at one end of joints, by part id, for each place of the press."""
+        places = 1 + (len(next(iter(ends))[0].rims) if self._rims and ends else 0)
+        return [self._press(ends, place) for place in range(places)]
+
+    def _press(self, ends: Mapping[tuple[Joint, int], float], place: int) -> dict[int, Array]:
+        """The loads if the press acts in the middle (0) or on a side (1 to 4) of each joint."""
         graph, poses = self._structure.graph, self._poses
         studs = sum(joint.studs for joint, _ in ends)
         loads: dict[int, Array] = {}
         for (joint, row), sign in ends.items():
             part_id = self._piece.part_ids[row]
-            centre = np.array(joint.centre)
+            centre = np.array((joint.centre, *joint.rims)[place])
             if self._piece.from_below:
                 centre = centre * [1.0, -1.0, -1.0]
             com = transform_points(poses[part_id], graph.part(part_id).shape.com)
@@ -161,8 +169,13 @@ class Statics:
         return self._structure.part_poses()
 
     def _verdict(
-        self, parts: int, case: int, held: frozenset[int], loads: Mapping[int, Array]
+        self,
+        parts: int,
+        case: int,
+        held: frozenset[int],
+        cases: Iterable[Mapping[int, Array]],
     ) -> Verdict:
+        """The worst verdict of some loads; the first one that is not borne."""
         if not parts:
             return Verdict(True, 0.0)
         key = (parts, case, held)
@@ -170,5 +183,12 @@ class Statics:
             rest = self._only(parts)
             rest = replace(rest, fixed=rest.fixed | held)
             self._effort.left -= 1
-            self._verdicts[key] = self._check(rest, loads)
+            worst = Verdict(True, 0.0)
+            for loads in cases:
+                verdict = self._check(rest, loads)
+                if not verdict.stable or verdict.utilization > worst.utilization:
+                    worst = verdict
+                if not verdict.stable:
+                    break
+            self._verdicts[key] = worst
         return self._verdicts[key]

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, STUD_PITCH
+from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, STUD_PITCH, STUD_RADIUS
 from bricksim_core.sequencing.gripper import Held
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology import Structure
@@ -33,6 +33,7 @@ class Joint:
         upper: Row of the upper part.
         studs: How many studs are engaged.
         centre: Middle of the engaged studs [m], world.
+        rims: Middles of the four sides of the engaged studs [m], world.
     """
 
     connection: int
@@ -40,6 +41,7 @@ class Joint:
     upper: int
     studs: int
     centre: tuple[float, float, float]
+    rims: tuple[tuple[float, float, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +192,11 @@ def workpiece(structure: Structure, *, from_below: bool = False) -> Workpiece:
         if from_below:
             lower, upper = upper, lower
         studs = int(np.prod(high - low))
-        joints.append(Joint(connection.id, lower, upper, studs, (x, y, z)))
+        half_x, half_y = ((0.5 * (high - low - 1)) * STUD_PITCH + STUD_RADIUS).tolist()
+        sides = [(half_x, 0.0), (-half_x, 0.0), (0.0, half_y), (0.0, -half_y)]
+        places = [np.add(middle, (*side, 0.0)) for side in sides]
+        rims = tuple(map(tuple, transform_points(grid.world_T_grid, np.array(places)).tolist()))
+        joints.append(Joint(connection.id, lower, upper, studs, (x, y, z), rims))
     if from_below:
         boxes[:, [2, 5]] = -boxes[:, [5, 2]]
     return Workpiece(structure, grid, part_ids, boxes, tuple(joints), from_below)

@@ -15,12 +15,11 @@ from rclpy.node import Node
 
 from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.formats import Format, parse_structure, read_structure
-from bricksim_core.sequencing import plan_assembly
 from bricksim_core.spatial import Array
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import StructureBuilder, Summary, base_part, insertions
+from bricksim_moveit_demo.building import StructureBuilder, Summary
 from bricksim_moveit_demo.errors import Outcome, TaskError
-from bricksim_moveit_demo.foreseeing import require_bearable
+from bricksim_moveit_demo.foreseeing import plan_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.matching import match_bricks
 from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE, task_parameters
@@ -281,9 +280,8 @@ class TaskServer(Server):
             BrickSimError: It cannot be built, or bricks are missing.
         """
         handlers = arms or self.handlers
-        plan = plan_assembly(structure, arms=len(handlers), base=[base_part(structure)])
-        steps = insertions(structure, plan)
-        require_bearable(structure, steps, next(iter(handlers.values())).parameters)
+        parameters = next(iter(handlers.values())).parameters
+        steps = plan_bearable(structure, parameters, len(handlers))
         graph = self._world.graph
         order = [step.goal.part for step in steps]
         ids = match_bricks(structure, graph, self._world.fixed_parts, base, order)
