@@ -60,7 +60,7 @@ def test_assemble_refuses_before_anything_moves():
 
 def test_guitar_is_planned_for_gentle_presses_only():
     structure = read_structure(DATA / "brickgpt" / "texture_guitar.txt")
-    with pytest.raises(SequenceError, match="with 3.6 N breaks what is there"):
+    with pytest.raises(SequenceError, match=r"with 3.6 N breaks what is there"):
         plan_bearable(structure, HARD)
     steps = plan_bearable(structure, TaskParameters())
     joined = {part for step in steps for part in (step.goal.part, step.goal.target)}
