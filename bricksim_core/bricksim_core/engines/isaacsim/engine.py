@@ -58,6 +58,8 @@ class IsaacEngine(WeldedEngine):
         self._viewed: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._rows: list[int] = []
         create_new_stage()
+        # What hears of a new stage forgets its physics scenes: now, not at the first update later.
+        app.update()
         self.author = StageAuthor(kit.current_stage(), settings)
         self.author.scene()
         # The step is on our scene; given here, it would be cut to 1/int(1/dt).
