@@ -22,7 +22,7 @@ except SystemExit as end:
 
 
 @pytest.mark.parametrize("wanted", [None, "2"])
-def test_programs_settle_the_threads_before_numpy_is_loaded(wanted):
+def test_programs_settle_the_threads_before_numpy_is_loaded(wanted: str | None) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in SINGLE_THREAD}
     if wanted is not None:
         environment |= dict.fromkeys(SINGLE_THREAD, wanted)
