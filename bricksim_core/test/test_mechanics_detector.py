@@ -270,3 +270,18 @@ def test_models_by_name():
     assert get_model(GRADED) is GRADED
     with pytest.raises(UnknownModelError, match="'papre', expected 'default' or 'paper'"):
         get_model("papre")
+
+
+@pytest.mark.parametrize("model", [SnapFitModel(), GRADED])
+def test_equations_set_up_beforehand_give_the_same_findings(model):
+    layout, anchored = tower(4)
+    loads = pulled(layout, 6.0)
+    one, other = BreakageDetector(model, PROMPT), BreakageDetector(model, PROMPT)
+    for detector in (one, other):
+        detector.follow({0: (layout, anchored, None)})
+    one.prepare()
+    for force in (6.0, 6.0, 30.0):
+        loads[-1, 2] = force
+        a, b = (examine(detector, layout, anchored, loads) for detector in (one, other))
+        assert a.broken == b.broken
+        np.testing.assert_array_equal(a.utilization, b.utilization)

@@ -271,6 +271,17 @@ class BreakageDetector:
                 entry.joined = True
             self._entries[component_id] = entry
 
+    def prepare(self) -> None:
+        """Sets up the equations of new components, which else happens when they are examined.
+
+        Findings do not hang on it.
+        """
+        if not self.thresholds.enabled:
+            return
+        for entry in self._entries.values():
+            if entry.system is None and entry.origin is None and len(entry.layout.connection_ids):
+                self._system(entry).prepare()
+
     def snapshot(self) -> object:
         """Everything that the next findings hang on, to be given to `restore`."""
         entries = {

@@ -509,6 +509,9 @@ class PaperSystem:
         """As `solve`: nothing quicker is to be had (see `ComponentSystem`)."""
         return self.solve(loads)
 
+    def prepare(self) -> None:
+        """Nothing: the programs are set up in `solve` (see `ComponentSystem`)."""
+
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The greatest multiple of the loads that meets all limits (see `ComponentSystem`).
 

@@ -151,6 +151,13 @@ class ComponentSystem(Protocol):
         """
         ...
 
+    def prepare(self) -> None:
+        """Works out what every solve needs, so that the first one is as quick as the others.
+
+        No answer hangs on whether it was called.
+        """
+        ...
+
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The multiple of the loads at which the component fails (limit analysis)."""
         ...

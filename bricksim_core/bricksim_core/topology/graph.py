@@ -133,11 +133,14 @@ class BrickTopologyGraph:
     def copy(self) -> BrickTopologyGraph:
         """An independent graph that equals this one, the ids that it will give included."""
         other = BrickTopologyGraph()
-        other._graph.add_nodes_from((p, {"part": d["part"]}) for p, d in self._graph.nodes.items())
-        other._graph.add_edges_from(
-            (a, b, {"connections": dict(data["connections"])})
-            for a, b, data in self._graph.edges(data=True)
-        )
+        # Attributes of nodes never change.
+        other._graph._node = dict(self._graph._node)  # type: ignore[attr-defined]
+        # What `add_edges_from` would do, at a tenth of the time.
+        neighbours: dict[int, dict[int, dict]] = {p: {} for p in self._graph}
+        for a, b, data in self._graph.edges(data=True):
+            edge = {"connections": dict(data["connections"])}
+            neighbours[a][b] = neighbours[b][a] = edge
+        other._graph._adj = neighbours  # type: ignore[attr-defined]
         other._connections = dict(self._connections)
         other._components = {i: c.copy() for i, c in self._components.items()}
         other._component_of = dict(self._component_of)

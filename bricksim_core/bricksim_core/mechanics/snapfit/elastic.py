@@ -212,6 +212,10 @@ class ElasticStructure:
             known = dict(enumerate(factor.fronts))
         return dissection, known
 
+    def factor(self) -> BlockCholesky | DenseCholesky:
+        """The factored stiffness, worked out once."""
+        return self._factor
+
     def displacements(self, loads: Array) -> Array:
         """(F,) or (F, m) scaled displacements [m] under (F,) or (F, m) scaled loads [N]."""
         return self._factor.solve(loads)

@@ -375,6 +375,10 @@ class SnapFitSystem:
         yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
 
+    def prepare(self) -> None:
+        """Factors the bonded structure; see `ComponentSystem.prepare`."""
+        self._structure.factor()
+
     @property
     def strength(self) -> Array:
         """(C,) pure pull-off strength of each connection [N]."""
