@@ -22,6 +22,7 @@ import engine_suite as suite
 from engine_suite import at, body, brick_layout
 
 from bricksim_core.engines import BodySpec, Engine, RobotSpec, create_engine
+from bricksim_core.engines.isaacsim.checks import MECHANICS
 from bricksim_core.errors import EngineError
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph
@@ -400,6 +401,12 @@ def test_bad_robots_are_refused(make, crane, tmp_path):
         engine.set_joint_targets("crane", {"elbow": 1.0})
     with pytest.raises(EngineError, match="link 'hook' is unknown"):
         engine.link_pose("crane", "hook")
+
+
+def test_what_the_doctor_expects_of_isaac_sim_holds_for_its_twin(make):
+    engine = make()
+    for name, check in MECHANICS.items():
+        assert check(engine), name
 
 
 def test_bad_requests_are_refused(make):
