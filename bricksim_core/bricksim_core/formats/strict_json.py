@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bricksim_core.errors import FormatError
@@ -57,27 +56,36 @@ def load_json(text: str, name: str) -> Any:
         raise FormatError(f"{name}: {error}") from None
 
 
-@dataclass(frozen=True)
 class Field:
     """A JSON value with its place in the file.
 
     Attributes:
         value: The value.
-        path: Its place, as in ``parts[3].payload.L``.
         name: The file.
     """
 
-    value: Any
-    path: str
-    name: str
+    # A file of a thousand bricks has twenty thousand fields: they are light, and put their paths
+    # together when an error asks.
+    __slots__ = ("_key", "_parent", "name", "value")
+
+    def __init__(self, value: Any, key: str | int, name: str, parent: Field | None = None) -> None:
+        self.value = value
+        self.name = name
+        self._key = key
+        self._parent = parent
+
+    @property
+    def path(self) -> str:
+        """Its place, as in ``parts[3].payload.L``; empty for the top level."""
+        before = "" if self._parent is None else self._parent.path
+        if isinstance(self._key, int):
+            return f"{before}[{self._key}]"
+        return f"{before}.{self._key}" if before else self._key
 
     def fail(self, expected: str) -> NoReturn:
         """Raises the error that this value is not what was expected."""
         path, value = self.path or "top level", shorten(self.value)
         raise FormatError(f"{self.name}: {path} is {value}, expected {expected}")
-
-    def _child(self, key: str, value: Any) -> Field:
-        return Field(value, f"{self.path}.{key}" if self.path else key, self.name)
 
     def object(self) -> dict[str, Any]:
         """The value as an object."""
@@ -87,8 +95,9 @@ class Field:
         """A field that must be there."""
         members = self.object()
         if key not in members:
-            raise FormatError(f"{self.name}: {self._child(key, None).path} is missing")
-        return self._child(key, members[key])
+            missing = Field(None, key, self.name, self)
+            raise FormatError(f"{self.name}: {missing.path} is missing")
+        return Field(members[key], key, self.name, self)
 
     def optional(self, key: str) -> Field | None:
         """A field that may be absent."""
@@ -96,14 +105,13 @@ class Field:
 
     def items(self) -> Iterator[tuple[str, Field]]:
         """All fields of an object."""
-        return ((key, self._child(key, value)) for key, value in self.object().items())
+        return ((key, Field(value, key, self.name, self)) for key, value in self.object().items())
 
     def elements(self, count: int | None = None) -> list[Field]:
         """Elements of an array, of ``count`` elements if that is given."""
         if not isinstance(self.value, list) or count not in (None, len(self.value)):
             self.fail("an array" if count is None else f"an array of {count}")
-        elements = enumerate(self.value)
-        return [Field(value, f"{self.path}[{i}]", self.name) for i, value in elements]
+        return [Field(value, i, self.name, self) for i, value in enumerate(self.value)]
 
     def integer(self, low: int, high: int) -> int:
         """The value as an integer in [low, high]; true and 1.0 are none."""

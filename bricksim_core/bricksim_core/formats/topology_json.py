@@ -32,7 +32,7 @@ from bricksim_core.formats.strict_json import Field
 from bricksim_core.parts import HOLE_INTERFACE, STUD_INTERFACE, BrickShape, Color, Part
 from bricksim_core.parts.brick import MAX_PLATES, MAX_STUDS_PER_SIDE
 from bricksim_core.spatial import Array, inverse, quaternion_of, transform
-from bricksim_core.topology import BrickTopologyGraph, PoseHint, Structure
+from bricksim_core.topology import BrickTopologyGraph, Connection, PoseHint, Structure
 from bricksim_core.topology.grid import part_pose
 
 SCHEMA = "bricksim/lego_topology@2"
@@ -89,9 +89,7 @@ def read_topology(data: Any, *, name: str, title: str, strict: bool = False) -> 
         raise FormatError(f"{name}: parts has {len(entries)} elements, expected <= {MAX_PARTS}")
     for entry in entries:
         _read_part(entry, reading)
-    connection_ids: dict[int, str] = {}
-    for entry in _entries(top, "connections"):
-        _read_connection(entry, reading, connection_ids)
+    _connect(_entries(top, "connections"), reading)
     hints = _read_hints(_entries(top, "pose_hints"), reading)
     extension = top.optional(EXTENSION)
     ground = extension.optional("ground") if extension else None
@@ -144,7 +142,23 @@ def _read_part(entry: Field, reading: _Reading) -> None:
         reading.fixed.add(part_id)
 
 
-def _read_connection(entry: Field, reading: _Reading, known: dict[int, str]) -> None:
+def _connect(entries: list[Field], reading: _Reading) -> None:
+    """Connects the parts: all at once, or one by one where that finds what is wrong."""
+    known: dict[int, str] = {}
+    new = [(entry, _read_connection(entry, reading, known)) for entry in entries]
+    skipped = len(reading.skipped)
+    kept = [c for entry, c in new if c is not None and _joins(entry, c, reading)]
+    try:
+        reading.graph.connect_all(kept)
+    except TopologyError:
+        del reading.skipped[skipped:]
+        for entry, connection in new:
+            if connection is not None:
+                _connect_one(entry, connection, reading)
+
+
+def _read_connection(entry: Field, reading: _Reading, known: dict[int, str]) -> Connection | None:
+    """The connection as the file has it, None if it goes with a part that was left out."""
     id_field = entry.get("id")
     connection_id = id_field.identifier()
     if connection_id in known:
@@ -155,18 +169,38 @@ def _read_connection(entry: Field, reading: _Reading, known: dict[int, str]) -> 
             entry.get(key).fail(f"{interface}, the only such interface of a brick")
     stud, hole = (_part_reference(entry.get(key), reading) for key in ("stud_id", "hole_id"))
     x, y = (o.integer(-_MAX_OFFSET, _MAX_OFFSET) for o in entry.get("offset").elements(2))
-    yaw = entry.get("yaw").integer(-(2**63), 2**63)
+    yaw = entry.get("yaw").integer(-(2**63), 2**63) % 4
     for end in (stud, hole):
         if end in reading.unknown_parts:
             reading.skip(entry, f"part {end} was left out")
-            return
+            return None
+    return Connection(connection_id, stud, hole, (x, y), yaw)
+
+
+def _joins(entry: Field, connection: Connection, reading: _Reading) -> bool:
+    """Whether the grids of a connection overlap; if they do not, it is skipped."""
+    lower, upper = (reading.graph.part(p).shape for p in connection.interfaces[::2])
+    x0, y0, x1, y1 = connection.stud_T_hole(lower).footprint(upper)
+    if min(x1, lower.length) > max(x0, 0) and min(y1, lower.width) > max(y0, 0):
+        return True
+    _connect_one(entry, connection, reading)
+    return False
+
+
+def _connect_one(entry: Field, connection: Connection, reading: _Reading) -> None:
+    stud, hole, (x, y), yaw = (
+        connection.stud_part,
+        connection.hole_part,
+        connection.offset,
+        connection.yaw,
+    )
     try:
-        reading.graph.connect(stud, hole, (x, y), yaw, connection_id=connection_id, closure=False)
+        reading.graph.connect(stud, hole, (x, y), yaw, connection_id=connection.id, closure=False)
     except NoOverlapError as error:
         reading.skip(entry, str(error))
     except AlreadyConnectedError as error:
         (other,) = reading.graph.connections_between(stud, hole)
-        if (other.offset, other.yaw) != ((x, y), yaw % 4):
+        if (other.offset, other.yaw) != ((x, y), yaw):
             raise FormatError(
                 f"{reading.name}: {entry.path}: {error} with offset {list(other.offset)} and yaw"
                 f" {other.yaw}, got [{x}, {y}] and {yaw}"
