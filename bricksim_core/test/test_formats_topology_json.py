@@ -2,14 +2,15 @@
 """Topology JSON against BrickSim's demo file, its stated poses, every kind of wrong field."""
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bricksim_core.errors import FormatError
-from bricksim_core.formats import format_structure, parse_structure, read_structure
+from bricksim_core.errors import FormatError, StructureError
+from bricksim_core.formats import check_supported, format_structure, parse_structure, read_structure
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import quaternion_of, transform
 
@@ -239,3 +240,30 @@ def test_colliding_parts(demo):
     demo["connections"][3] |= {"stud_id": 0, "offset": [8, 8]}
     with pytest.raises(FormatError, match=r"connections\[3\]: .* would put part 4 into part 1"):
         parse(demo)
+
+
+def test_errors_tell_what_was_left_out(demo):
+    """A contradiction, or a floating part, may come from what the reader did not know."""
+    unknown = dict(demo["parts"][3], type="gear")
+    demo["parts"][3] = unknown
+    structure = parse(demo)
+    with pytest.raises(StructureError, match=r"\(left out: parts\[3\]: type is 'gear'.*and 1 more"):
+        check_supported(dataclasses.replace(structure, skipped=[*structure.skipped * 3][:6]))
+    demo["connections"][0]["yaw"] = 0.5
+    with pytest.raises(
+        FormatError, match=r"yaw is 0\.5, .* \(left out: parts\[3\]: type"
+    ):
+        parse(demo)
+
+
+def test_a_repeated_connection_does_not_change_what_is_read(demo):
+    """One by one gives the same graph as all at once."""
+    expected = parse(demo)
+    demo["connections"].append(dict(demo["connections"][0], id=9))
+    again = parse(demo)
+    assert len(again.skipped) == 1 and "already connected" in again.skipped[0]
+    assert again.graph.component_ids == expected.graph.component_ids
+    for component in again.graph.component_ids:
+        ours, theirs = again.graph.layout(component), expected.graph.layout(component)
+        assert np.array_equal(ours.grids, theirs.grids)
+        assert np.array_equal(ours.connection_ids, theirs.connection_ids)

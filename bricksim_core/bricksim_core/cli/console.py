@@ -89,6 +89,11 @@ def number(value: float | None, digits: int = 3) -> str:
     return "∞" if math.isinf(value) else f"{value:.{digits}g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count and its noun in singular or plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 @contextmanager
 def progress(label: str, total: float) -> Iterator[Callable[[float], None]]:
     """A progress bar on a terminal's standard error; elsewhere a line now and then.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bricksim_core.cli.console import warn
+from bricksim_core.cli.console import counted, warn
 from bricksim_core.cli.options import (
     BaseplateOption,
     StrictOption,
@@ -69,5 +69,6 @@ def command(
         write_structure(structure, target, format=to)
     if target != "-":
         graph = structure.graph
-        print(f"{target}: {len(graph)} parts, {len(graph.connections)} connections")
+        parts, connections = len(graph), len(graph.connections)
+        print(f"{target}: {counted(parts, 'part')}, {counted(connections, 'connection')}")
     return 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bricksim_core.cli.console import number, print_json, progress
+from bricksim_core.cli.console import counted, number, print_json, progress
 from bricksim_core.cli.options import (
     BaseplateOption,
     EngineOption,
@@ -96,9 +96,10 @@ def command(
         print_json(data)
         return 0
     pieces, broken = data["pieces"], data["broken"]
+    sizes = ", ".join(counted(len(p), "part") for p in pieces[:8])
+    sizes += " ..." if len(pieces) > 8 else ""
     print(
-        f"{file}: {len(pieces)} {'piece' if len(pieces) == 1 else 'pieces'} of"
-        f" {', '.join(str(len(p)) for p in pieces[:8])}{' ...' if len(pieces) > 8 else ''} parts;"
+        f"{file}: {counted(len(pieces), 'piece')} of {sizes};"
         f" {len(broken)} of {len(structure.graph.connections)} connections broke"
     )
     for change in broken[:10]:

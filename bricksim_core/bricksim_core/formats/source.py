@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from bricksim_core.atomic import replacing
 from bricksim_core.errors import FormatError
@@ -17,6 +18,8 @@ STANDARD_STREAM = "-"
 """The path that stands for standard input or output."""
 
 _SHOWN = 60
+_LISTED = 5
+"""Skipped lines that one message names."""
 
 
 def shorten(value: object) -> str:
@@ -78,3 +81,12 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise FormatError(f"{os.fspath(path)}: cannot be written: {reason}") from None
+
+
+def left_out(skipped: Sequence[str]) -> str:
+    """What a reader left out, as the end of an error message; empty if that is nothing."""
+    if not skipped:
+        return ""
+    more = len(skipped) - _LISTED
+    text = "; ".join(skipped[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
+    return f" (left out: {text})"

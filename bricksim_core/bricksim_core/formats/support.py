@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 
 from bricksim_core.errors import StructureError
+from bricksim_core.formats.source import left_out
 from bricksim_core.parts import PLATE_HEIGHT
 from bricksim_core.topology import Structure
 from bricksim_core.topology.boxes import PartBoxes, near_pairs, part_boxes
@@ -29,7 +30,7 @@ def check_supported(structure: Structure) -> None:
     """
     boxes = part_boxes(structure)
     if len(boxes.part_ids) == 0:
-        raise StructureError(f"{structure.label}: holds no part")
+        raise StructureError(f"{structure.label}: holds no part{left_out(structure.skipped)}")
     pairs = near_pairs(boxes, _TOLERANCE)
     problems = []
     for i, j, gap in zip(pairs.first, pairs.second, pairs.gap, strict=True):
@@ -49,7 +50,7 @@ def check_supported(structure: Structure) -> None:
     if problems:
         more = len(problems) - _LISTED
         text = "; ".join(problems[:_LISTED]) + (f"; and {more} more" if more > 0 else "")
-        raise StructureError(f"{structure.label}: {text}")
+        raise StructureError(f"{structure.label}: {text}{left_out(structure.skipped)}")
 
 
 def describe_part(structure: Structure, part_id: int) -> str:

@@ -27,7 +27,7 @@ from bricksim_core.errors import (
     PartError,
     TopologyError,
 )
-from bricksim_core.formats.source import MAX_PARTS
+from bricksim_core.formats.source import MAX_PARTS, left_out
 from bricksim_core.formats.strict_json import Field
 from bricksim_core.parts import HOLE_INTERFACE, STUD_INTERFACE, BrickShape, Color, Part
 from bricksim_core.parts.brick import MAX_PLATES, MAX_STUDS_PER_SIDE
@@ -87,10 +87,14 @@ def read_topology(data: Any, *, name: str, title: str, strict: bool = False) -> 
     entries = _entries(top, "parts")
     if len(entries) > MAX_PARTS:
         raise FormatError(f"{name}: parts has {len(entries)} elements, expected <= {MAX_PARTS}")
-    for entry in entries:
-        _read_part(entry, reading)
-    _connect(_entries(top, "connections"), reading)
-    hints = _read_hints(_entries(top, "pose_hints"), reading)
+    try:
+        for entry in entries:
+            _read_part(entry, reading)
+        _connect(_entries(top, "connections"), reading)
+        hints = _read_hints(_entries(top, "pose_hints"), reading)
+    except FormatError as error:
+        # What was left out may be why the rest does not fit together.
+        raise FormatError(f"{error}{left_out(reading.skipped)}") from None
     extension = top.optional(EXTENSION)
     ground = extension.optional("ground") if extension else None
     return Structure(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order
 
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
@@ -83,6 +82,9 @@ def _spanning_tree(
     Returns:
         (T,) joints of the tree and (T, N) which parts hang on each.
     """
+    # Static analysis does without it, and it is slow to load.
+    from scipy.sparse.csgraph import breadth_first_order
+
     # The world is one more node.
     world = np.flatnonzero(held)
     rows = np.concatenate([joints.lower, joints.upper, np.full_like(world, count)])

@@ -23,7 +23,6 @@ import numpy as np
 import piqp
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -285,6 +284,9 @@ def _interior_point(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum 
 
 def _simplex(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum | None:
     """The same program by HiGHS: never lost, but it can take minutes for a thousand bricks."""
+    # Seldom needed, and slow to load.
+    from scipy.optimize import linprog
+
     result = linprog(
         cost,
         A_eq=matrix,

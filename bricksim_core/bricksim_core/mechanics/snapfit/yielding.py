@@ -23,7 +23,6 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
-from scipy.optimize import nnls
 
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.joints import ROWS
@@ -226,6 +225,9 @@ class YieldSolver:
             displacements: (F,) response of the bonded structure to the loads.
             rows: Candidates.
         """
+        # All of scipy.optimize takes longer to load than analyses take that never come here.
+        from scipy.optimize import nnls
+
         at = self.slots(rows)
         square = np.ix_(at, at)
         matrix = self.kept.matrix[square] + self.kept.softness[square]
