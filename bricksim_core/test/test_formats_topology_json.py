@@ -250,9 +250,7 @@ def test_errors_tell_what_was_left_out(demo):
     with pytest.raises(StructureError, match=r"\(left out: parts\[3\]: type is 'gear'.*and 1 more"):
         check_supported(dataclasses.replace(structure, skipped=[*structure.skipped * 3][:6]))
     demo["connections"][0]["yaw"] = 0.5
-    with pytest.raises(
-        FormatError, match=r"yaw is 0\.5, .* \(left out: parts\[3\]: type"
-    ):
+    with pytest.raises(FormatError, match=r"yaw is 0\.5, .* \(left out: parts\[3\]: type"):
         parse(demo)
 
 
