@@ -239,6 +239,30 @@ class PointForces:
         x = _clarabel(np.zeros(self.width + 1), cost, matrix, b, A.shape[0])
         return x[-1]
 
+    def unbalanced(self, loads: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """(N, 6) what of the loads accelerates parts of (N, 6, 6) inertia (Gauss's principle): of
+        least M^-1 norm, torques in N m."""
+        A, B = self._limits(1)
+        b = -self._loads(loads)
+        free = self.free.reshape(-1, 6)[:, 0] // 6
+        scale = np.array([1, 1, 1, PITCH, PITCH, PITCH])
+        # r = L s with M = L L', torques over PITCH; s is the last unknown.
+        scaled = [masses[k] / np.outer(scale, scale) / 0.001 for k in free]
+        roots = sp.block_diag([sp.csr_array(np.linalg.cholesky(m)) for m in scaled])
+        count = len(b)
+        matrix = sp.vstack(
+            [
+                sp.hstack([-self.equilibrium, roots]),
+                sp.hstack([A, sp.csr_array((A.shape[0], count))]),
+            ]
+        )
+        square = np.concatenate([np.zeros(self.width), np.ones(count)])
+        bounds = -(B @ np.ones(1))
+        x = _clarabel(square, np.zeros(len(square)), matrix, b, A.shape[0], bounds)
+        left = np.zeros((len(masses), 6))
+        left[free] = (roots @ x[self.width :]).reshape(-1, 6) * scale
+        return left
+
     def elastic_plastic(self, loads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(C,) least overload (squares weighted by pull-off strength), then (C, 6) wrenches of
         least elastic energy."""

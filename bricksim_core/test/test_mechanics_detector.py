@@ -16,6 +16,7 @@ from bricksim_core.mechanics.detector import (
 from bricksim_core.mechanics.models import UnknownModelError, get_model, model_names
 from bricksim_core.mechanics.paper import PaperModel, PaperParameters
 from bricksim_core.mechanics.qp import QpSettings
+from bricksim_core.mechanics.slip import Sliding
 from bricksim_core.mechanics.snapfit import SnapFitModel
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.parts import BrickShape
@@ -208,10 +209,11 @@ class Reluctant:
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
 
-    def failed(self, layout, anchored, solution, overloaded, engagement, dt):
+    def failed(self, layout, anchored, system, loads, solution, overloaded, engagement, dt):
         for connection, u in zip(layout.connection_ids.tolist(), solution.utilization, strict=True):
             self.counts[connection] = self.counts.get(connection, 0) + int(u > 1.0)
-        return np.array([self.counts[c] >= 3 for c in layout.connection_ids.tolist()])
+        failed = np.array([self.counts[c] >= 3 for c in layout.connection_ids.tolist()])
+        return Sliding(failed, failed | overloaded, solution.utilization)
 
     def forget(self, connection_ids):
         for connection in connection_ids:

@@ -10,14 +10,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
-from bricksim_core.mechanics.selection import select_breaks
-from bricksim_core.mechanics.slip import SlipCriterion
+from bricksim_core.mechanics.selection import bypassed_by_sound, select_breaks
+from bricksim_core.mechanics.slip import Sliding, SlipCriterion
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
 from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
+
+_ACCURACY = 1e-6
+"""Of utilizations at a limit [-]: less above it is no overload."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +63,31 @@ class BreakCriterion(Protocol):
         self,
         layout: ComponentLayout,
         anchored: NDArray[np.bool_],
+        system: ComponentSystem,
+        loads: Array,
         solution: Solution,
         overloaded: NDArray[np.bool_],
         engagement: float,
         dt: float,
-    ) -> NDArray[np.bool_]:
+    ) -> Sliding:
         """Takes in one step of a component.
 
         Args:
             layout: The component.
             anchored: (N,) parts that the world holds.
-            solution: Its internal forces.
+            system: Its equations.
+            loads: (N, 6) loads on its parts, as they were in reality [N, N m].
+            solution: Its internal forces under them.
             overloaded: (C,) connections that are overloaded now.
             engagement: Slip after which a connection has failed [m]; 0: at once.
             dt: Length of the step [s].
 
         Returns:
-            (C,) connections that have failed, whether overloaded now or not.
+            Connections that have failed, whether overloaded now or not, and those that can part
+            together with them.
+
+        Raises:
+            SolverError: Nothing can be said of this step.
         """
         ...
 
@@ -191,43 +203,56 @@ class BreakageDetector:
         entry.age += dt
         system = self._system(entry)
         # Loads of an impact are gone before much can yield; the criterion looks at what slides.
+        real = loads if impact == 1.0 else loads * impact
         if impact == 1.0:
             solution = system.solve(loads, self.thresholds.reuse)
         else:
-            solution = system.bonded(loads * impact)
+            solution = system.bonded(real)
         if solution.status is SolveStatus.FAILED:
             message = f"no internal forces found, nothing breaks: {solution.message}"
             return Finding(solution.utilization, solution=solution, message=message)
 
-        message = solution.message
+        messages = [solution.message] if solution.message else []
         imbalance = solution.imbalance * _share_of_weight(layout, loads)
         if imbalance > self.thresholds.imbalance:
-            excess = f"{imbalance:.0%} of the loads cannot be balanced"
-            message = f"{message}; {excess}" if message else excess
-        overloaded = solution.utilization > self.thresholds.utilization
-        if entry.joined and not settled:
-            failed = np.zeros(count, dtype=bool)
-        else:
-            failed = self.criterion.failed(
-                layout, anchored, solution, overloaded, self.engagement, dt / impact
-            )
-        selection = select_breaks(
-            anchored,
-            layout.stud_index,
-            layout.hole_index,
-            solution.utilization,
-            overloaded | failed,
-            system.strength,
-            candidates=failed,
-        )
-        broken = tuple(layout.connection_ids[selection.broken].tolist()) if settled else ()
+            messages.append(f"{imbalance:.0%} of the loads cannot be balanced")
+        overloaded = solution.utilization > self.thresholds.utilization + _ACCURACY
+        none = np.zeros(count, dtype=bool)
+        sliding = Sliding(none, none, solution.utilization)
+        if not entry.joined or settled:
+            try:
+                sliding = self.criterion.failed(
+                    layout,
+                    anchored,
+                    system,
+                    real,
+                    solution,
+                    overloaded,
+                    self.engagement,
+                    dt / impact,
+                )
+            except SolverError as error:
+                messages.append(f"no slip found, nothing breaks: {error}")
+        ends = layout.stud_index, layout.hole_index
+        broken: tuple[int, ...] = ()
+        if settled and sliding.failed.any():
+            cut = select_breaks(
+                anchored,
+                *ends,
+                sliding.severity,
+                sliding.loose,
+                system.strength,
+                candidates=sliding.failed,
+            ).broken
+            broken = tuple(layout.connection_ids[cut].tolist())
+        bypassed = bypassed_by_sound(anchored, *ends, overloaded)
         self.criterion.forget(broken)
         return Finding(
             utilization=solution.utilization,
             broken=broken,
-            bypassed=tuple(layout.connection_ids[selection.bypassed].tolist()),
+            bypassed=tuple(layout.connection_ids[bypassed].tolist()),
             solution=solution,
-            message=message,
+            message="; ".join(messages),
         )
 
     @property

@@ -88,6 +88,19 @@ def select_breaks(
     return Selection(crossing[best[1]], bypassed)
 
 
+def bypassed_by_sound(
+    anchored: NDArray[np.bool_],
+    stud_index: IntArray,
+    hole_index: IntArray,
+    overloaded: NDArray[np.bool_],
+) -> IntArray:
+    """Indices of the overloaded connections whose parts sound ones, or the world, hold together."""
+    if not overloaded.any():
+        return np.zeros(0, dtype=np.int64)
+    body = bodies_joined(anchored, stud_index[~overloaded], hole_index[~overloaded])
+    return np.flatnonzero(overloaded & (body[stud_index] == body[hole_index]))
+
+
 class _Links:
     """Bodies and what joins them.
 
