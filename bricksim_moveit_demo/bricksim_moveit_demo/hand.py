@@ -225,8 +225,10 @@ class Hand:
 
     def back_off(self) -> None:
         """Moves straight back by servoing: works from wherever a motion stopped."""
-        self.motion.controller.tare()
         p = self.parameters
+        # What it still pushed against is no zero of the force.
+        self.motion.relax()
+        self.motion.tare(p.settle_time)
         self.pressing(-self.motion.tool[:3, 2]).pull(p.pull_force, p.approach_height)
 
     def clear_off(self) -> None:

@@ -32,6 +32,8 @@ _HOPELESS = (
     Outcome.TIMEOUT,
 )
 """Causes that another try does not mend."""
+_STUCK = (Outcome.UNREACHABLE, Outcome.PLANNING_FAILED, Outcome.CONTROLLER_FAILED)
+"""What keeps an arm from mending says less than what was to be mended, which stays the cause."""
 _REPAIRS = 3
 """How many connections that broke elsewhere are made again after one task."""
 
@@ -176,8 +178,10 @@ class BrickHandler:
             connections = task(record)
             record.succeeded()
         except TaskError as error:
+            self.motion.relax()
             record.gave_up(error)
         except UnknownIdError as error:
+            self.motion.relax()
             record.gave_up(TaskError(f"gone from the scene: {error}", Outcome.BRICK_MISSING))
         finally:
             self.motion.controller.hold()
@@ -196,7 +200,12 @@ class BrickHandler:
                 return attempt()
             except TaskError as error:
                 record.failed(error)
-                mend()
+                try:
+                    mend()
+                except TaskError as stuck:
+                    if stuck.outcome not in _STUCK:
+                        raise
+                    raise TaskError(str(stuck), error.outcome) from stuck
                 if number >= self.hand.parameters.tries:
                     raise
 

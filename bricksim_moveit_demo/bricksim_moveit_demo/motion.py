@@ -139,6 +139,11 @@ class ArmMotion:
         while self.controller.follower.status is Status.ACTIVE:
             self.world.advance()
 
+    def relax(self) -> None:
+        """Stops pushing against whatever is in the way; a motion under way comes to rest."""
+        if self.controller.follower.status is not Status.ACTIVE:
+            self.controller.give_way(True)
+
     # -- others -------------------------------------------------------------------------------
 
     def wait(self, duration: float) -> None:

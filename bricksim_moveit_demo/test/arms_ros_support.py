@@ -98,10 +98,10 @@ class StoppedTask:
         """Lets time pass until a stage has begun."""
         while stage not in self.stages:
             assert not self._result.done(), (stage, self._result.result().result)
-            handle = self._ros.goal(self._steps, SimulateSteps.Goal(steps=2))
+            handle = self._ros.goal(self._steps, SimulateSteps.Goal(steps=5))
             over = handle.get_result_async()
             # The last steps of the task itself may be among them.
-            self._ros.wait_for(over.done, "two steps")
+            self._ros.wait_for(over.done, "five steps")
 
     def cancel(self) -> Any:
         """Asks for the end of the task and returns its answer."""
