@@ -94,18 +94,18 @@ def spoiled(ros: RosClient, stage: str, spoil, shape: BrickShape = BRICK, tries:
 
 def test_gripper_that_closes_on_nothing_or_not_at_all_is_told() -> None:
     with ros_client() as ros:
-        report = spoiled(ros, "grasping", lambda brick: move(ros, brick, yawed(0.5, -0.25)))
+        report = spoiled(ros, "approaching", lambda brick: move(ros, brick, yawed(0.5, -0.25)))
         assert report.outcome == KINDS.GRASP_FAILED
         assert "gripper closed to 0." in report.message
 
         def wedge(brick: int) -> None:
-            """A brick that is held askew keeps the fingers apart: its diagonal is 22.3 mm."""
-            move(ros, brick, yawed(0.42, 0.2, 0.0, 45.0))
+            """A brick that is held askew keeps the fingers 21.6 mm apart."""
+            move(ros, brick, yawed(0.42, 0.2, 0.0, 30.0))
             hold(ros, brick, True)
 
-        report = spoiled(ros, "grasping", wedge, BrickShape(2, 2))
+        report = spoiled(ros, "approaching", wedge, BrickShape(2, 2))
         assert report.outcome == KINDS.GRASP_FAILED
-        assert "gripper closed to 22." in report.message
+        assert "gripper closed to 21." in report.message
         assert "expected 16.0 mm" in report.message
 
 
