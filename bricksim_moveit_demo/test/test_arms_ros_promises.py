@@ -108,24 +108,20 @@ class Driver:
         return PlanningScene(dict(zip(last.name, last.position, strict=True)), self.objects)
 
     def follow(self, planned: Trajectory) -> None:
+        rows = zip(planned.positions, planned.velocities, planned.accelerations, strict=True)
         goal = FollowJointTrajectory.Goal()
         goal.trajectory.joint_names = list(planned.joints)
-        for time, *rows in zip(
-            planned.times,
-            planned.positions,
-            planned.velocities,
-            planned.accelerations,
-            strict=True,
-        ):
-            positions, velocities, accelerations = (row.tolist() for row in rows)
-            goal.trajectory.points.append(
-                JointTrajectoryPoint(
-                    positions=positions,
-                    velocities=velocities,
-                    accelerations=accelerations,
-                    time_from_start=Duration(sec=int(time), nanosec=round(1e9 * (time % 1.0))),
-                )
+        goal.trajectory.points = [
+            JointTrajectoryPoint(
+                positions=positions.tolist(),
+                velocities=velocities.tolist(),
+                accelerations=accelerations.tolist(),
+                time_from_start=Duration(sec=int(time), nanosec=round(1e9 * (time % 1.0))),
             )
+            for time, (positions, velocities, accelerations) in zip(
+                planned.times.tolist(), rows, strict=True
+            )
+        ]
         handle = self.ros.goal(self.action, goal)
         assert handle.accepted
         answer = self.ros.result(handle)
