@@ -16,7 +16,7 @@ from bricksim_core.spatial import Array, inverse, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.grasps import Grasp, planned_grasps
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.layout import TableLayout, arrange
@@ -213,14 +213,25 @@ def laid_out(
     if noise is not None:
         poses = {part: pose @ noise(generator) for part, pose in poses.items()}
     poses[base] = transform([*layout.seat, 0.0])
-    loose = BrickTopologyGraph()
+    return loose_bricks(structure, poses)
+
+
+def loose_bricks(structure: Structure, poses: Mapping[int, Array]) -> Structure:
+    """Some bricks of a structure, connected to nothing, the base held by the world.
+
+    Args:
+        structure: Where they come from; ids stay.
+        poses: (4, 4) world_T_part [m] by part id.
+    """
+    graph, loose = structure.graph, BrickTopologyGraph()
     component_poses = {}
-    for part_id in graph.part_ids:
+    for part_id in (p for p in graph.part_ids if p in poses):
         part = graph.part(part_id)
         loose.add_part(part.shape, part.color, part_id=part_id)
         part_T_component = inverse(part_pose(GridPose(), part.shape))
         component_poses[loose.component_of(part_id)] = poses[part_id] @ part_T_component
-    return Structure(loose, component_poses, frozenset({base}), structure.name)
+    fixed = frozenset({base_part(structure)}).intersection(poses)
+    return Structure(loose, component_poses, fixed, structure.name)
 
 
 def lay_out(
@@ -246,6 +257,7 @@ class StructureBuilder:
         handlers: Arms by name.
         progress: Called after each brick with its report, bricks in place and bricks in all.
         starting: Called before each brick with its id, the arm, bricks in place and in all.
+        supply: Called before each brick with its id: puts it on the table if it is not there yet.
     """
 
     def __init__(
@@ -254,8 +266,10 @@ class StructureBuilder:
         handlers: Mapping[str, BrickHandler],
         progress: Callable[[Report, int, int], None] | None = None,
         starting: Callable[[int, str, int, int], None] | None = None,
+        supply: Callable[[int], None] | None = None,
     ) -> None:
         self._world = world
+        self._supply = supply
         self._handlers = handlers
         self._progress = progress
         self._starting = starting
@@ -282,6 +296,12 @@ class StructureBuilder:
                 failed.add(step.goal.part)
                 continue
             done = sum(r.success for r in reports)
+            if self._supply is not None:
+                try:
+                    self._supply((ids or {}).get(step.goal.part, step.goal.part))
+                except TaskError as error:
+                    message = message or f"brick {step.goal.part}: {error}"
+                    break
             # What hangs together with a brick that does not get to its seat does not, either.
             together = self._together(step.goal.part, ids or {})
             report = self._insert(step, ids or {}, done, len(steps))

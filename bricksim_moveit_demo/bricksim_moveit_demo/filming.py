@@ -35,6 +35,8 @@ _SPEED = 6.0
 """How much faster than the simulation the video runs."""
 _RATE = 15.0
 """Frames of the video per second."""
+_ABSENT = -50.0
+"""Height of bricks that are not on the table yet [m]."""
 _PICTURE_SIZE = (800, 600)
 """Width and height of the picture [pixels]."""
 
@@ -52,16 +54,12 @@ class Film:
         self._period = _SPEED / _RATE
         self._next = 0.0
         self._times: list[float] = []
+        self._ids: list[tuple[int, ...]] = []
         self._parts: list[Array] = []
         self._solids: list[Array] = []
         self._links = [(arm, link) for arm in arms for link in _LINKS]
         pieces = [_link_solids(link) for _, link in self._links]
-        graph = simulator.graph
-        self._scene = Scene(
-            tuple(graph.part(p).shape for p in graph.part_ids),
-            tuple(graph.part(p).color for p in graph.part_ids),
-            tuple(solid for link in pieces for solid, _ in link),
-        )
+        self._pieces = tuple(solid for link in pieces for solid, _ in link)
         self._local = [[pose for _, pose in link] for link in pieces]
 
     def __call__(self, result: StepResult) -> None:
@@ -78,6 +76,7 @@ class Film:
             world_T_link = engine.link_pose(arm.name, f"{arm.prefix}fr3_{link}")
             poses += [world_T_link @ pose for pose in local]
         self._times.append(time)
+        self._ids.append(tuple(self._simulator.graph.part_ids))
         self._parts.append(world_T_part.copy())
         self._solids.append(np.array(poses))
 
@@ -94,19 +93,22 @@ class Film:
         """
         end = self._simulator.result()
         self.take(end.time, end.world_T_part)
-        parts, solids = np.array(self._parts), np.array(self._solids)
+        ids, solids = self._ids[-1], np.array(self._solids)
+        parts = np.array([_rows(ids, *frame) for frame in zip(self._ids, self._parts, strict=True)])
+        models = [self._simulator.graph.part(part) for part in ids]
+        scene = Scene(tuple(m.shape for m in models), tuple(m.color for m in models), self._pieces)
         camera = _camera(len({arm.name for arm, _ in self._links}))
         frames = draw_motion(
-            self._scene,
+            scene,
             parts,
             captions=[f"{time:.1f} s, shown {_SPEED:g}x as fast" for time in self._times],
             world_T_solid=solids,
             camera=camera,
         )
         write_video(frames, video, fps=_RATE)
-        bricks = corner_points(self._scene.shapes, parts[-1])
+        bricks = corner_points(scene.shapes, parts[-1])
         (still,) = draw_motion(
-            self._scene,
+            scene,
             parts[-1:],
             world_T_solid=solids[-1:],
             size=_PICTURE_SIZE,
@@ -116,6 +118,13 @@ class Film:
             quality=STILL,
         )
         write_png(still, picture)
+
+
+def _rows(ids: Sequence[int], there: Sequence[int], world_T_part: Array) -> Array:
+    """(N, 4, 4) poses [m] in the order of ids; what is not there is far below the table."""
+    poses = dict(zip(there, world_T_part, strict=True))
+    absent = transform([0.0, 0.0, _ABSENT])
+    return np.array([poses.get(part_id, absent) for part_id in ids])
 
 
 def _camera(arms: int) -> Camera:

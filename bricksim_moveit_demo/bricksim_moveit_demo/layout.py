@@ -58,8 +58,44 @@ def packing(arms: int = 1) -> TableLayout:
     )
 
 
+_SHRINK = 0.8
+"""Share of the bricks that is tried next where a portion does not fit on the table."""
+
+
+def arrange_some(
+    shapes: Mapping[int, BrickShape],
+    layout: TableLayout,
+    generator: np.random.Generator,
+    obstacles: Sequence[tuple[float, float, float]] = (),
+) -> dict[int, Array]:
+    """Lays out as many bricks as fit, the first ones first, and those whose place is given.
+
+    Args:
+        shapes: Shapes by part id, in the order in which they are needed.
+        layout: The regions.
+        generator: Source of all randomness.
+        obstacles: See `arrange`.
+
+    Raises:
+        TaskError: Not even one fits.
+    """
+    order = sorted(shapes, key=lambda part_id: part_id not in layout.places)
+    count, least = len(order), max(1, sum(part_id in shapes for part_id in layout.places))
+    while True:
+        try:
+            chosen = {part_id: shapes[part_id] for part_id in order[:count]}
+            return arrange(chosen, layout, generator, obstacles)
+        except TaskError:
+            if count <= least:
+                raise
+            count = max(least, int(_SHRINK * count))
+
+
 def arrange(
-    shapes: Mapping[int, BrickShape], layout: TableLayout, generator: np.random.Generator
+    shapes: Mapping[int, BrickShape],
+    layout: TableLayout,
+    generator: np.random.Generator,
+    obstacles: Sequence[tuple[float, float, float]] = (),
 ) -> dict[int, Array]:
     """Lays bricks out on the table in rows, in random order, turned and shifted at random.
 
@@ -67,6 +103,7 @@ def arrange(
         shapes: Shapes by part id.
         layout: The regions.
         generator: Source of all randomness.
+        obstacles: x, y and radius [m] of what lies there already.
 
     Returns:
         (4, 4) world_T_part [m] by part id.
@@ -81,7 +118,7 @@ def arrange(
         part_id: _flat(x, y, yaw) for part_id, (x, y, yaw) in sorted(layout.places.items())
     }
     order = generator.permutation(sorted(set(shapes) - set(places))).tolist()
-    free = [_Shelf(region, layout.gap) for region in layout.regions]
+    free = [_Shelf(region, layout.gap, obstacles) for region in layout.regions]
     for part_id in order:
         shape = shapes[part_id]
         turned = bool(generator.integers(2))
@@ -161,8 +198,11 @@ def _flat(x: float, y: float, yaw: float) -> Array:
 class _Shelf:
     """Fills a region row by row."""
 
-    def __init__(self, region: Region, gap: float) -> None:
+    def __init__(
+        self, region: Region, gap: float, obstacles: Sequence[tuple[float, float, float]]
+    ) -> None:
         self._region = region
+        self._obstacles = obstacles
         self._gap = gap
         self._x = region.x0
         self._y = region.y0
@@ -171,13 +211,23 @@ class _Shelf:
     def place(self, size: Sequence[float]) -> tuple[float, float] | None:
         """Centre of the next free place, None if the region is full."""
         region = self._region
-        if self._x + size[0] > region.x1:
-            self._x = region.x0
-            self._y += self._row + self._gap
-            self._row = 0.0
-        if self._x + size[0] > region.x1 or self._y + size[1] > region.y1:
-            return None
-        centre = (self._x + 0.5 * size[0], self._y + 0.5 * size[1])
+        while True:
+            if self._x + size[0] > region.x1:
+                self._x = region.x0
+                self._y += (self._row or size[1]) + self._gap
+                self._row = 0.0
+            if self._x + size[0] > region.x1 or self._y + size[1] > region.y1:
+                return None
+            centre = (self._x + 0.5 * size[0], self._y + 0.5 * size[1])
+            if self._is_clear(centre, 0.5 * float(np.hypot(*size))):
+                break
+            self._x += STUD_PITCH
         self._x += size[0] + self._gap
         self._row = max(self._row, size[1])
         return centre
+
+    def _is_clear(self, centre: tuple[float, float], radius: float) -> bool:
+        return all(
+            np.hypot(centre[0] - x, centre[1] - y) > radius + other + self._gap
+            for x, y, other in self._obstacles
+        )

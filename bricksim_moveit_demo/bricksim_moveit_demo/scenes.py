@@ -16,7 +16,6 @@ from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import (
     StructureBuilder,
     Summary,
-    lay_out,
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.filming import Film
@@ -27,6 +26,7 @@ from bricksim_moveit_demo.layout import TableLayout, packing
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
 from bricksim_moveit_demo.reports import Report
+from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 
 RESULT_FILES = ("summary.json", "final.png", "video.mp4")
@@ -84,20 +84,21 @@ def assemble(
     Raises:
         SequenceError: No order of insertions builds it.
         StructureError: It needs more than these arms, or does not bear a press.
-        TaskError: The bricks do not fit on the table.
+        TaskError: A brick does not fit on the table.
         EngineError: The engine does not start.
     """
     steps = plan_bearable(structure, options.parameters, options.arms)
     simulator = _simulator(options)
     layout = layout or packing(options.arms)
-    lay_out(simulator, structure, layout, options.seed, options.noise.sample)
+    order = [step.goal.part for step in steps]
+    supply = Supply(simulator, structure, order, layout, options.seed, options.noise.sample)
     arms = one_arm() if options.arms == 1 else two_arms()
     world = SimulatedWorld(simulator, arms, options.noise, options.seed)
     planner = create_planner(options.planner, arms, PlanningOptions(seed=options.seed))
     film = _film(world, options)
     try:
         handlers = {a.name: BrickHandler(world, planner, a.name, options.parameters) for a in arms}
-        summary = StructureBuilder(world, handlers, progress).build(steps)
+        summary = StructureBuilder(world, handlers, progress, supply=supply).build(steps)
     finally:
         planner.close()
     write_results(out, summary, options, structure.name, film)

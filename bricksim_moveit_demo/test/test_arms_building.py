@@ -34,6 +34,7 @@ from bricksim_moveit_demo.layout import Region, TableLayout, arrange, packing, r
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions
 from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 
 TOWER = "2x4 (4,4,0)\n2x4 (4,8,0)\n2x6 (4,5,1)\n2x2 (4,5,2)\n4x2 (3,7,2)\n"
@@ -192,6 +193,25 @@ def test_bricks_lie_apart_inside_their_regions():
     assert gaps.min() > 0.016 + layout.gap - 2.0 * np.sqrt(2.0) * layout.spread
     for x, y in centres:
         assert any(r.x0 <= x <= r.x1 and r.y0 <= y <= r.y1 for r in layout.regions)
+
+
+def test_bricks_that_do_not_fit_come_later():
+    """A table with room for one brick, besides one whose place is given."""
+    columns = "".join(f"2x4 (2,{y},{z})\n" for z in (0, 1) for y in (0, 4, 8))
+    structure = parse_structure(columns, baseplate=(16, 16))
+    region = Region(0.3, 0.2, 0.36, 0.26)
+    layout = TableLayout(regions=(region,), places={5: (0.5, -0.3, 0.0)})
+    simulator = Simulator()
+    supply = Supply(simulator, structure, [3, 1, 2, 4, 5, 6], layout, seed=3)
+    supply(3)
+    assert set(simulator.graph.part_ids) == {0, 5, 3}
+    with pytest.raises(TaskError, match="does not fit"):
+        supply(2)
+    simulator.remove([3])  # used
+    supply(2)
+    assert set(simulator.graph.part_ids) == {0, 5, 2}
+    x, y, _ = simulator.part_pose(2)[:3, 3]
+    assert region.x0 <= x <= region.x1 and region.y0 <= y <= region.y1
 
 
 def test_too_many_bricks_are_refused():
