@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,7 +220,7 @@ class _Shelf:
             if self._x + size[0] > region.x1 or self._y + size[1] > region.y1:
                 return None
             centre = (self._x + 0.5 * size[0], self._y + 0.5 * size[1])
-            if self._is_clear(centre, 0.5 * float(np.hypot(*size))):
+            if self._is_clear(centre, 0.5 * math.hypot(*size)):
                 break
             self._x += STUD_PITCH
         self._x += size[0] + self._gap
@@ -228,6 +229,6 @@ class _Shelf:
 
     def _is_clear(self, centre: tuple[float, float], radius: float) -> bool:
         return all(
-            np.hypot(centre[0] - x, centre[1] - y) > radius + other + self._gap
+            math.hypot(centre[0] - x, centre[1] - y) > radius + other + self._gap
             for x, y, other in self._obstacles
         )
