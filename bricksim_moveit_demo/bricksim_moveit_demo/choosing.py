@@ -117,9 +117,16 @@ class GraspChooser:
         self,
         candidates: Iterable[tuple[int, Grasp]],
         seat: tuple[int, Array],
+        scene: PlanningScene | None = None,
     ) -> list[tuple[int, Grasp]]:
-        """The first few candidates that fit a seat, wherever they are picked; see `choose`."""
-        scene = self._motion.world.planning_scene()
+        """The first few candidates that fit a seat, wherever they are picked; see `choose`.
+
+        Args:
+            candidates: Parts to hold and how.
+            seat: A part and the (4, 4) pose that it is to get [m].
+            scene: Where everything is; None: as it is now.
+        """
+        scene = scene or self._motion.world.planning_scene()
         found: list[tuple[int, Grasp]] = []
         checked = 0
         for part, grasp in candidates:
@@ -297,8 +304,10 @@ class GraspChooser:
         p, arm, graph = self._parameters, self._motion.arm, self._motion.world.graph
         moving = graph.component_parts(graph.component_of(part))
         fingers = dict.fromkeys(arm.fingers, 0.5 * grasp.width)
+        # What the arm holds already hangs on it in the scene.
+        loose = [name for name in map(brick_name, moving) if name in scene.objects]
         held = scene.with_positions(fingers).attaching(
-            arm.name, [brick_name(p) for p in moving], world_T_part @ grasp.part_T_tool
+            arm.name, loose, world_T_part @ grasp.part_T_tool
         )
         sliding = held.allowing(self.sliding_pairs(moving, *seat))
         seat_tool = self._at(part, *seat) @ grasp.part_T_tool

@@ -35,6 +35,12 @@ _ON_A_SIDE = 0.99
 """Cosine of the greatest tilt of a brick that rests on a face."""
 _TURN_TILTS = (math.radians(45.0), math.radians(35.0), math.radians(55.0))
 """Tilts of the hand before a quarter turn [rad]."""
+_LEANING = tuple(math.radians(angle) for angle in (90.0, 75.0, 60.0, 45.0))
+"""Tilts of a hand that leans outwards [rad], level first."""
+_INSETS = (0.004, 0.008, 0.002)
+"""How far its tips reach in from the end that it leans over [m]."""
+_BELOW_TOP = 0.001
+"""How far below the brick's top they end at least [m]: another brick comes down there."""
 _LEAST_COVERED = 2e-5
 """Area that each tip of a tilted hand must cover [m^2]."""
 _END_REACH = 0.014
@@ -181,6 +187,39 @@ def turning_grasps(
             if half_turn:
                 part_T_tool[:3, :2] *= -1.0
             yield Turn(Grasp(part_T_tool, width, shape.size[2], release), rest)
+
+
+def leaning_grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
+    """Grasps with the hand leaning outwards over a side: they leave room above the brick.
+
+    For a second hand at a brick that the first one presses on. Best first: those that cover most.
+
+    Args:
+        shape: The brick.
+        parameters: Clearances.
+    """
+    options = []
+    release = max(parameters.release_clearances)
+    for closing, end, tilt in itertools.product((0, 1), (1.0, -1.0), _LEANING):
+        width, side = shape.size[closing], shape.size[1 - closing]
+        if width + 2.0 * parameters.open_clearance > MAX_WIDTH:
+            continue
+        outwards, up = end * np.eye(3)[1 - closing], np.eye(3)[2]
+        approach = -(math.cos(tilt) * up + math.sin(tilt) * outwards)
+        behind = TIP_LENGTH - TIP_BEYOND_TOOL
+        above = behind * math.cos(tilt) + 0.5 * TIP_WIDTH * math.sin(tilt)
+        for inset in _INSETS:
+            place = (0.5 * side - inset) * outwards + (shape.size[2] - _BELOW_TOP - above) * up
+            pose = _tool_at(closing, approach, place)
+            covered = _covered(shape, closing, pose)
+            if covered >= _LEAST_COVERED:
+                options.append((-covered, width, pose))
+    for _, width, pose in sorted(options, key=lambda option: option[0]):
+        for half_turn in (False, True):
+            part_T_tool = pose.copy()
+            if half_turn:
+                part_T_tool[:3, :2] *= -1.0
+            yield Grasp(part_T_tool, width, shape.size[2], release)
 
 
 def _turning_pose(

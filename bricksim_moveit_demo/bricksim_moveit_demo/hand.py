@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +23,23 @@ from bricksim_moveit_demo.reports import Feedback, Stage
 from bricksim_moveit_demo.world import World
 
 
+@dataclass(frozen=True, eq=False)
+class Support:
+    """A second hand that pushes back where this one presses.
+
+    Attributes:
+        part: The part that it holds.
+        point: (3,) where it pushes [m], world.
+        bear: Lets it push back with a force [N] for the next control period.
+        rest: Ends that.
+    """
+
+    part: int
+    point: Array
+    bear: Callable[[float], None]
+    rest: Callable[[], None]
+
+
 class Hand:
     """An arm with what it holds and what it is about.
 
@@ -33,6 +51,7 @@ class Hand:
         attempt: Which try of the task this is, from 1.
         grasp: How the held brick is held; None if none is.
         greatest: Greatest force along an insertion axis during the task [N].
+        support: Another hand that bears this one's press; None: there is none.
     """
 
     def __init__(
@@ -48,6 +67,7 @@ class Hand:
         self.attempt = 1
         self.grasp: Grasp | None = None
         self.greatest = 0.0
+        self.support: Support | None = None
         self._feedback = feedback
         self._stage = Stage.PLANNING
         self._tool_T_held: Array | None = None
@@ -90,9 +110,16 @@ class Hand:
         if self._feedback is not None:
             self._feedback(self._stage, self.attempt, force)
 
-    def pressing(self, axis: Array, limit: float | None = None) -> Pressing:
-        """Motions along an axis ((3,), world) with this arm, with a greatest force [N]."""
-        return Pressing(self.motion, axis, self.parameters, self.tell, limit)
+    def pressing(
+        self,
+        axis: Array,
+        limit: float | None = None,
+        partner: Callable[[float], None] | None = None,
+    ) -> Pressing:
+        """Motions along an axis ((3,), world) with this arm, with a greatest force [N]; a partner
+        is told the force before each control period, and keeps up with it."""
+        numbers = self.parameters if partner is None else self.parameters.braced
+        return Pressing(self.motion, axis, numbers, self.tell, limit, partner)
 
     # -- gripping ---------------------------------------------------------------------------
 

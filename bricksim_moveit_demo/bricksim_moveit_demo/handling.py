@@ -10,7 +10,7 @@ from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.connections import connections_of, expectation, goal_key, lost_connections
 from bricksim_moveit_demo.errors import Outcome, TaskError
-from bricksim_moveit_demo.exchanging import stand_back, take
+from bricksim_moveit_demo.exchanging import Brace, stand_back, take
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, broken_inside, try_insertion
@@ -82,7 +82,8 @@ class BrickHandler:
             goal: What goes where. What the arm holds already is not picked again.
             candidates: Parts and grasps to try before all others.
             release: False: keep holding afterwards.
-            others: Other arms, which make room first.
+            others: Other arms, which make room first; one of them pushes back where what stands
+                there does not bear the press.
             parameters: Numbers of this task; None: the handler's.
         """
         candidates = tuple(candidates)
@@ -91,9 +92,7 @@ class BrickHandler:
             wanted = expectation(self._world.graph, goal)
             _require_loose(self._world, goal)
             job = InsertionTask(goal, wanted, candidates, release)
-            for other in others:
-                stand_back(other.hand)
-            self._insert(record, job)
+            self._insert(record, job, others)
             return tuple(c.id for c in self._world.graph.connections_of(goal.part))
 
         return self._run(goal.part, parameters, task)
@@ -184,6 +183,7 @@ class BrickHandler:
             self.motion.relax()
             record.gave_up(TaskError(f"gone from the scene: {error}", Outcome.BRICK_MISSING))
         finally:
+            self.hand.support = None
             self.motion.controller.hold()
             self.hand.end()
         return record.report(part_id, connections)
@@ -209,10 +209,12 @@ class BrickHandler:
                 if number >= self.hand.parameters.tries:
                     raise
 
-    def _insert(self, record: _Record, job: InsertionTask) -> None:
+    def _insert(
+        self, record: _Record, job: InsertionTask, others: Sequence[BrickHandler]
+    ) -> None:
         """Inserts and puts back what broke loose elsewhere."""
         mark = len(self._world.events)
-        self._try_insertion(record, job)
+        self._try_insertion(record, job, others)
         for _ in range(_REPAIRS):
             lost = [
                 key
@@ -229,7 +231,7 @@ class BrickHandler:
             self.hand.attempt += 1
             try:
                 repair = InsertionTask(goal, expectation(self._world.graph, goal))
-                self._try_insertion(record, repair)
+                self._try_insertion(record, repair, others)
             except TaskError as error:
                 if error.outcome in (Outcome.CANCELED, Outcome.TIMEOUT):
                     raise
@@ -240,15 +242,31 @@ class BrickHandler:
             f"connections still break after {_REPAIRS} repairs", Outcome.STRUCTURE_BROKE
         )
 
-    def _try_insertion(self, record: _Record, job: InsertionTask) -> None:
-        """All tries of one insertion."""
+    def _try_insertion(
+        self, record: _Record, job: InsertionTask, others: Sequence[BrickHandler]
+    ) -> None:
+        """All tries of one insertion, another arm pushing back where it has to."""
+
+        def stand_aside() -> None:
+            self.hand.support = None
+            for other in others:
+                stand_back(other.hand)
 
         def attempt() -> None:
+            stand_aside()
             # What came apart in another try is joined again first.
             for part in (*broken_inside(self._world.graph, job), job):
-                try_insertion(self.hand, part)
+                free = next((o.hand for o in others if o.motion.held is None), None)
+                brace = None if free is None else Brace(free, self.hand, part)
+                try_insertion(self.hand, part, brace)
+                stand_aside()
 
-        self._try(record, attempt, lambda: recover(self.hand, job))
+        def mend() -> None:
+            # The press is over: what pushed back would push the structure up now.
+            self.hand.support = None
+            recover(self.hand, job)
+
+        self._try(record, attempt, mend)
 
 
 def _require_loose(world: World, goal: InsertionGoal) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array
@@ -43,6 +44,22 @@ class InsertionTask:
     release: bool = True
 
 
+class Bracing(Protocol):
+    """A second hand that may bear the press; see `exchanging.Brace`."""
+
+    def needed(self) -> bool:
+        """Whether what stands there does not bear the press."""
+        ...
+
+    def foresee(self) -> None:
+        """Raises `TaskError` if the second hand cannot bear it, either; nothing moves."""
+        ...
+
+    def apply(self) -> None:
+        """Brings the second hand to its place; raises `TaskError`."""
+        ...
+
+
 def broken_inside(graph: BrickTopologyGraph, job: InsertionTask) -> Iterator[InsertionTask]:
     """Insertions, made one after the other, that join again what is to be inserted as one.
 
@@ -57,8 +74,13 @@ def broken_inside(graph: BrickTopologyGraph, job: InsertionTask) -> Iterator[Ins
             yield InsertionTask(goal, expectation(graph, goal))
 
 
-def try_insertion(hand: Hand, job: InsertionTask) -> None:
+def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None) -> None:
     """Picks a brick, if it is not in the hand yet, and presses it onto its seat.
+
+    Args:
+        hand: The arm.
+        job: What it is to do.
+        bracing: A second hand that comes, once the brick is picked, where it has to.
 
     Raises:
         TaskError: It did not work; the arm stands where it was then.
@@ -73,9 +95,15 @@ def try_insertion(hand: Hand, job: InsertionTask) -> None:
         put_down(hand)
         turn_upright(hand, goal.part)
     world_T_seat = observed_seat(hand, goal)
-    bearable(hand, job, hand.motion.held or goal.part)
+    braced = bracing is not None and bracing.needed()
+    if bracing is not None and braced:
+        bracing.foresee()
+    else:
+        bearable(hand, job, hand.motion.held or goal.part)
     if goal.part not in hand.motion.carried():
         _pick(hand, job, world_T_seat)
+    if bracing is not None and braced:
+        bracing.apply()
     _insert(hand, job, world_T_seat)
     hand.enter(Stage.VERIFYING)
     if not job.wanted.is_met(world.graph):
@@ -129,9 +157,20 @@ def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
 
 
 def press_check(hand: Hand, job: InsertionTask, between: int) -> PressCheck:
-    """The check of an insertion's press, other hands holding what they hold."""
-    others = [part for arm, part in hand.world.held.items() if arm != hand.motion.arm.name]
-    return PressCheck(hand.world, job.wanted.parts, between, job.wanted.connections, others)
+    """The check of an insertion's press, other hands holding what they hold or pushing back.
+
+    What is held in the air stays where it is; a structure that stands firm does not give way to the
+    press and so leaves nothing to a hand that only holds.
+    """
+    world, support = hand.world, hand.support
+    others = [
+        part
+        for arm, part in world.held.items()
+        if arm != hand.motion.arm.name and not world.is_fixed(part)
+    ]
+    push = None if support is None else (support.part, support.point)
+    formed = job.wanted.connections
+    return PressCheck(world, job.wanted.parts, between, formed, others, push)
 
 
 def own_candidates(hand: Hand, part_id: int) -> Iterator[tuple[int, Grasp]]:
@@ -212,7 +251,8 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     edges = _edges(hand, goal.part, world_T_seat)
     hand.enter(Stage.INSERTING)
     motion.tare(p.settle_time)
-    pressing = hand.pressing(up, limit.force)
+    support = hand.support
+    pressing = hand.pressing(up, limit.force, None if support is None else support.bear)
     gentle = min(p.search_force, limit.force)
     try:
         pressing.descend(p.approach_height, edges=edges)
@@ -225,6 +265,8 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         )
     finally:
         hand.greatest = max(hand.greatest, pressing.greatest)
+        if support is not None:
+            support.rest()
     motion.controller.give_way(True)
     if not connected:
         why = f", more would break what is there: {limit.reason}" if limit.reason else ""

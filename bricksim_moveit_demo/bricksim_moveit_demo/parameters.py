@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from bricksim_moveit_demo.errors import TaskError
 
@@ -34,6 +34,10 @@ class TaskParameters:
             twice what connects bricks in the simulator (1 N).
         press_ramp: How fast the pressing force rises [N/s].
         press_speed: Greatest speed while pressing [m/s].
+        braced_speed: Speed close above the contact while another hand bears the press [m/s]: that
+            hand follows the force with a lag of a sixth of a second.
+        braced_contact: Force that counts as contact then [N].
+        braced_ramp: How fast the pressing force rises then [N/s].
         search_radius: Radius of the spiral search [m].
         search_pitch: Distance of its turns [m].
         search_speed: Speed along it [m/s].
@@ -72,6 +76,9 @@ class TaskParameters:
     least_press_force: float = 2.0
     press_ramp: float = 15.0
     press_speed: float = 0.005
+    braced_speed: float = 0.0005
+    braced_contact: float = 0.3
+    braced_ramp: float = 1.0
     search_radius: float = 0.003
     search_pitch: float = 0.001
     search_speed: float = 0.006
@@ -90,6 +97,18 @@ class TaskParameters:
     twist_angle: float = math.radians(16.0)
     tries: int = 4
     timeout: float = 180.0
+
+    @property
+    def braced(self) -> TaskParameters:
+        """The numbers for a press that another hand bears."""
+        return replace(
+            self,
+            edge_speed=min(self.edge_speed, self.contact_speed),
+            contact_speed=self.braced_speed,
+            press_speed=self.braced_speed,
+            contact_force=self.braced_contact,
+            press_ramp=self.braced_ramp,
+        )
 
     def __post_init__(self) -> None:
         for item in fields(self):

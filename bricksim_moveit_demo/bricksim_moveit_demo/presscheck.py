@@ -20,7 +20,7 @@ from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology.frames import overlap, stud_T_connection
 from bricksim_core.topology.graph import BrickTopologyGraph, Connection
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.connections import ConnectionKey, seat_in_target
+from bricksim_moveit_demo.connections import ConnectionKey, connection_key, seat_in_target
 from bricksim_moveit_demo.grasps import is_upright
 from bricksim_moveit_demo.reports import InsertionGoal
 
@@ -87,6 +87,8 @@ class PressCheck:
         between: The part between the fingers.
         formed: Connections that the press is to make; those inside ``moving`` are left out.
         held: Parts that other hands hold.
+        push: A part and the (3,) place [m], world, where another hand pushes it up as hard as the
+            press; None: there is none.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class PressCheck:
         between: int,
         formed: Iterable[ConnectionKey],
         held: Iterable[int] = (),
+        push: tuple[int, Array] | None = None,
     ) -> None:
         self._world = world
         group = set(moving)
@@ -107,6 +110,7 @@ class PressCheck:
         self._group = group
         self._between = between
         self._held = set(held)
+        self._push = push
 
     @property
     def lower_parts(self) -> list[int]:
@@ -116,15 +120,29 @@ class PressCheck:
             studs[joint.stud_part] += self._studs(joint)
         return sorted(studs, key=lambda part: -studs[part])
 
-    def verdict(self, least: float, most: float, supported: Iterable[int] = ()) -> PressVerdict:
+    @property
+    def middle(self) -> Array:
+        """(3,) middle of the studs that are about to engage [m], world."""
+        poses = [
+            self._world.part_pose(joint.stud_part) @ self._place(joint, "stud_part", (0.0, 0.0))
+            for joint in self._joints
+        ]
+        return np.average(poses, axis=0, weights=[self._studs(j) for j in self._joints])[:3]
+
+    def pushed(self, part: int, point: Array) -> PressCheck:
+        """The same check with another hand that pushes back at a place ((3,) [m], world)."""
+        formed = [connection_key(joint) for joint in self._joints]
+        push = (part, point)
+        return PressCheck(self._world, self._group, self._between, formed, self._held, push)
+
+    def verdict(self, least: float, most: float) -> PressVerdict:
         """How hard the press may be.
 
         Args:
             least: Force below which pressing makes no sense [N].
             most: Force that is not exceeded in any case [N].
-            supported: Further parts that are held meanwhile.
         """
-        sides = self._sides(supported)
+        sides = self._sides()
         reason = _failure(sides, most)
         if not reason:
             return PressVerdict(most)
@@ -141,13 +159,13 @@ class PressCheck:
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _sides(self, supported: Iterable[int]) -> list[_Side]:
+    def _sides(self) -> list[_Side]:
         """What is pressed on and what presses, where either can come apart."""
         graph = self._world.graph
         below: set[int] = set()
         for joint in self._joints:
             below.update(graph.component_parts(graph.component_of(joint.stud_part)))
-        resting = self._world.fixed_parts | self._held | frozenset(supported)
+        resting = self._world.fixed_parts | self._held
         sides = (
             (below, resting, "stud_part", -1.0),
             (self._group, {self._between}, "hole_part", 1.0),
@@ -157,6 +175,8 @@ class PressCheck:
             if len(parts) > 1:
                 structure = self._structure(parts, held)
                 loads = [self._loads(structure, end, sign, point) for point in _POINTS]
+                if self._push is not None and self._push[0] in structure.graph:
+                    loads = [both for press in loads for both in self._pushed(structure, press)]
                 found.append(_Side(structure, loads))
         return found
 
@@ -191,6 +211,22 @@ class PressCheck:
             wrench = np.concatenate([push, np.cross(centre[:3] - com, push)])
             loads[part_id] = loads.get(part_id, np.zeros(6)) + wrench
         return loads
+
+    def _pushed(self, structure: Structure, press: dict[int, Array]) -> list[dict[int, Array]]:
+        """A press of 1 N with the push of the other hand, which lags behind it or runs ahead."""
+        assert self._push is not None
+        part_id, point = self._push
+        com = transform_points(
+            structure.part_poses()[part_id], structure.graph.part(part_id).shape.com
+        )
+        up = np.array([0.0, 0.0, 1.0])
+        push = np.concatenate([up, np.cross(point - com, up)])
+        found = []
+        for pressed, pushed in ((1.0, 1.0 / _MARGIN), (1.0 / _MARGIN, 1.0)):
+            loads = {part: pressed * wrench for part, wrench in press.items()}
+            loads[part_id] = loads.get(part_id, np.zeros(6)) + pushed * push
+            found.append(loads)
+        return found
 
     def _studs(self, joint: Connection) -> int:
         x0, y0, x1, y1 = overlap(joint, *self._shapes(joint))

@@ -65,6 +65,7 @@ class Pressing:
         parameters: Speeds and forces.
         report_force: Is told the force [N] each control period.
         limit: Greatest force that is allowed [N]; None: that of the parameters.
+        partner: Is told the force [N] before each control period: another arm that bears it.
 
     Attributes:
         force: Force along the axis now [N], positive when the seat pushes back.
@@ -79,7 +80,9 @@ class Pressing:
         parameters: TaskParameters,
         report_force: Callable[[float], None],
         limit: float | None = None,
+        partner: Callable[[float], None] | None = None,
     ) -> None:
+        self._partner = partner
         self._motion = motion
         self._axis = axis
         self._parameters = parameters
@@ -105,6 +108,14 @@ class Pressing:
             for event in self.events()
             if event.kind is EventKind.ASSEMBLED
         ]
+
+    def bear(self, force: float) -> None:
+        """Pushes along the axis with a force [N] for the next control period, which is the
+        caller's to let pass: two arms push at the same time."""
+        self.force = float(self._motion.controller.wrench[:3] @ self._axis)
+        limit = self._parameters.press_speed
+        speed = float(np.clip(_COMPLIANCE * (max(force, 0.0) + self.force), -limit, limit))
+        self._motion.controller.servo(np.concatenate([speed * self._axis, np.zeros(3)]))
 
     def descend(self, distance: float, studs: bool = True, edges: float = 0.0) -> None:
         """Moves down until contact with the seat, past edges of what stands beside it.
@@ -296,6 +307,8 @@ class Pressing:
         return push * (_SIDE_COMPLIANCE * max(size - _SIDE_FORCE, 0.0) / max(size, 1e-9))
 
     def _advance(self) -> None:
+        if self._partner is not None:
+            self._partner(self.force)
         self._motion.world.advance()
         before = self.force
         self.force = float(self._motion.controller.wrench[:3] @ self._axis)

@@ -65,13 +65,14 @@ def bricks(
 
 @dataclass
 class Bench:
-    """One arm at a table with a fixed plate (part 0) and bricks."""
+    """One arm, or two, at a table with a fixed plate (part 0) and bricks."""
 
     simulator: Simulator
     world: SimulatedWorld
     planner: EmbeddedPlanner
     handler: BrickHandler
     stages: list[Stage]
+    helper: BrickHandler | None = None
 
 
 def bench(
@@ -82,13 +83,14 @@ def bench(
     parameters: TaskParameters | None = None,
     noise: Noise | None = None,
     seed: int = 0,
+    arms: Sequence[ArmDescription] | None = None,
 ) -> Bench:
-    """A plate of 12 x 12 studs in front of an arm, with loose bricks."""
+    """A plate of 12 x 12 studs in front of an arm, or between two, with loose bricks."""
     simulator = Simulator(config=config or SimulatorConfig())
     shapes = {0: BrickShape(12, 12, 1), **shapes}
     poses = {0: yawed(0.5, 0.0), **poses}
     simulator.spawn(bricks(shapes, poses, [0]), part_ids={p: p for p in shapes})
-    arms = one_arm()
+    arms = arms or one_arm()
     world = SimulatedWorld(simulator, arms, noise, seed)
     planner = EmbeddedPlanner(arms, PlanningOptions(seed=seed))
     stages: list[Stage] = []
@@ -98,4 +100,5 @@ def bench(
             stages.append(stage)
 
     handler = BrickHandler(world, planner, arms[0].name, parameters, feedback)
-    return Bench(simulator, world, planner, handler, stages)
+    helper = BrickHandler(world, planner, arms[1].name, parameters) if len(arms) > 1 else None
+    return Bench(simulator, world, planner, handler, stages, helper)
