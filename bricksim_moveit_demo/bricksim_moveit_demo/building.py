@@ -89,18 +89,24 @@ def base_part(structure: Structure) -> int:
     return min(poses, key=rank)
 
 
-def insertions(structure: Structure, plan: AssemblyPlan) -> list[Insertion]:
-    """What one arm has to do, one after the other, to carry out a plan.
+def insertions(structure: Structure, plan: AssemblyPlan, arms: int = 1) -> list[Insertion]:
+    """What arms have to do, one after the other, to carry out a plan.
 
     Sub-assemblies are joined on the table where one of their parts lies, and then put in place
     whole. A part that is to join several that lie there apart is pressed onto one, then, with all
     that it has by then, onto the next.
 
+    Args:
+        structure: The structure.
+        plan: How it is built.
+        arms: How many arms there are: with two, one may bear what the other one presses.
+
     Raises:
-        StructureError: The plan needs a second hand or bricks upside down, or leaves out a part;
-            the text names the parts.
+        StructureError: The plan needs a second hand that is not there, one that holds a
+            sub-assembly in the air, or bricks upside down, or leaves out a part; the text names the
+            parts.
     """
-    joining = _Joining(structure, frozenset(plan.base))
+    joining = _Joining(structure, frozenset(plan.base), arms)
     standing = set(plan.base)
     for step in plan.steps:
         joining.add(step, standing)
@@ -124,7 +130,8 @@ class _Joining:
         together: The parts that each part is connected with by then, itself included.
     """
 
-    def __init__(self, structure: Structure, base: frozenset[int]) -> None:
+    def __init__(self, structure: Structure, base: frozenset[int], arms: int) -> None:
+        self._arms = arms
         self.insertions: list[Insertion] = []
         self.together = {part: {part} for part in structure.graph.part_ids}
         self._structure = structure
@@ -136,15 +143,21 @@ class _Joining:
         """Carries out a step, pressing onto some of the parts that stand there.
 
         Raises:
-            StructureError: It needs a second hand.
+            StructureError: It needs what the arms cannot do.
         """
         inner = step.subassembly
-        if step.needs_support is not None or (
-            inner is not None and (inner.holder is not None or inner.from_below)
-        ):
-            raise StructureError(
-                f"{self._structure.name}: parts {step.parts} need a second hand or a turned brick"
+        refusal = ""
+        if step.needs_support is not None and self._arms < 2:
+            refusal = f"need a second hand at part {step.needs_support} while they are pressed on"
+        elif inner is not None and inner.from_below:
+            refusal = "are put on from below, which the arms do not do"
+        elif inner is not None and inner.holder is not None:
+            refusal = (
+                f"need a second hand that holds part {inner.holder} in the air while the others are"
+                " joined to it, which the arms do not do in a plan"
             )
+        if refusal:
+            raise StructureError(f"{self._structure.name}: parts {step.parts} {refusal}")
         if inner is not None:
             inside: set[int] = set()
             for part in inner.steps:

@@ -65,13 +65,13 @@ def plan_bearable(
         press_force=MARGIN * parameters.least_press_force,
         press_on_rims=True,
     )
-    steps = insertions(structure, plan)
-    require_bearable(structure, steps, parameters)
+    steps = insertions(structure, plan, arms)
+    require_bearable(structure, steps, parameters, arms)
     return steps
 
 
 def require_bearable(
-    structure: Structure, steps: Sequence[Insertion], parameters: TaskParameters
+    structure: Structure, steps: Sequence[Insertion], parameters: TaskParameters, arms: int = 1
 ) -> None:
     """Checks the presses of all insertions with the state that each of them meets.
 
@@ -79,6 +79,8 @@ def require_bearable(
         structure: What is to be built.
         steps: How.
         parameters: Forces.
+        arms: With two, one pushes back where it helps; whether it gets there is found out when the
+            brick's turn comes.
 
     Raises:
         StructureError: A state does not bear the least press; the text names the brick and what
@@ -91,8 +93,11 @@ def require_bearable(
         reason = ""
         for between in dict.fromkeys([goal.part, *(part for part, _ in step.grasps)]):
             check = PressCheck(state, wanted.parts, between, wanted.connections)
-            verdict = check.verdict(force, force)
-            if not verdict.reason:
+            checks = [check]
+            if arms > 1:
+                checks += [check.pushed(part, check.middle) for part in check.lower_parts]
+            verdict, *with_push = (c.verdict(force, force) for c in checks)
+            if not verdict.reason or not all(v.reason for v in with_push):
                 break
             reason = reason or verdict.reason
         else:

@@ -209,9 +209,7 @@ class BrickHandler:
                 if number >= self.hand.parameters.tries:
                     raise
 
-    def _insert(
-        self, record: _Record, job: InsertionTask, others: Sequence[BrickHandler]
-    ) -> None:
+    def _insert(self, record: _Record, job: InsertionTask, others: Sequence[BrickHandler]) -> None:
         """Inserts and puts back what broke loose elsewhere."""
         mark = len(self._world.events)
         self._try_insertion(record, job, others)

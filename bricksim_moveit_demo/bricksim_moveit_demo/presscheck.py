@@ -222,7 +222,7 @@ class PressCheck:
         up = np.array([0.0, 0.0, 1.0])
         push = np.concatenate([up, np.cross(point - com, up)])
         found = []
-        for pressed, pushed in ((1.0, 1.0 / _MARGIN), (1.0 / _MARGIN, 1.0)):
+        for pressed, pushed in ((1.0, 1.0 / MARGIN), (1.0 / MARGIN, 1.0)):
             loads = {part: pressed * wrench for part, wrench in press.items()}
             loads[part_id] = loads.get(part_id, np.zeros(6)) + pushed * push
             found.append(loads)

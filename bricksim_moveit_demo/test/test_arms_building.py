@@ -10,6 +10,7 @@ from arms_support import bench, yawed
 from bricksim_core.errors import StructureError
 from bricksim_core.formats import parse_structure
 from bricksim_core.parts import BrickShape
+from bricksim_core.sequencing.plan import SubAssembly
 from bricksim_core.sequencing.planner import plan_assembly
 from bricksim_core.simulator import Simulator
 from bricksim_moveit_demo.building import (
@@ -179,8 +180,16 @@ def test_plan_that_needs_two_hands_is_refused():
     structure = parse_structure(TOWER, baseplate=(12, 14))
     plan = plan_assembly(structure, arms=1)
     steps = (replace(plan.steps[0], needs_support=0), *plan.steps[1:])
-    with pytest.raises(StructureError, match="need a second hand"):
+    with pytest.raises(StructureError, match="need a second hand at part 0"):
         insertions(structure, replace(plan, steps=steps))
+    assert len(insertions(structure, replace(plan, steps=steps), arms=2)) == 5
+    inner = SubAssembly((), holder=plan.steps[0].parts[0])
+    steps = (replace(plan.steps[0], subassembly=inner), *plan.steps[1:])
+    with pytest.raises(StructureError, match="in the air"):
+        insertions(structure, replace(plan, steps=steps), arms=2)
+    steps = (replace(plan.steps[0], subassembly=replace(inner, from_below=True)), *plan.steps[1:])
+    with pytest.raises(StructureError, match="from below"):
+        insertions(structure, replace(plan, steps=steps), arms=2)
 
 
 def test_bricks_lie_apart_inside_their_regions():

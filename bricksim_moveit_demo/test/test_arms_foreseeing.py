@@ -45,6 +45,16 @@ def test_stair_is_refused_where_its_lowest_joint_would_give_way():
     assert steps[int(found[2]) - 1].goal.part == int(found[1])
 
 
+def test_stair_that_a_second_hand_bears_is_refused_to_one_arm_only():
+    structure = _stair(5)
+    steps = _steps(structure)
+    with pytest.raises(StructureError, match="would break what is there"):
+        require_bearable(structure, steps, TaskParameters())
+    require_bearable(structure, steps, TaskParameters(), arms=2)
+    with pytest.raises(StructureError, match="would break what is there"):
+        require_bearable(structure, steps, TaskParameters(least_press_force=8.0), arms=2)
+
+
 def test_assemble_refuses_before_anything_moves():
     reports = []
     structure = read_structure(DATA / "stablelego" / "stick_light.json")

@@ -10,10 +10,12 @@ from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import SimulatorConfig
 from bricksim_moveit_demo.connections import connections_of, expectation
+from bricksim_moveit_demo.description import two_arms
 from bricksim_moveit_demo.errors import Outcome
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.presscheck import PressCheck
 from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.world import Noise
 
 BRICK = BrickShape(4, 2)
 ON_TOP = InsertionGoal(5, 4, (-2, 0), 0)
@@ -61,12 +63,30 @@ def test_greatest_force_lies_where_analyze_changes_its_mind():
     assert check.verdict(beyond, beyond).force == 0.0
 
 
-def test_held_part_bears_the_press():
+@pytest.mark.parametrize(("place", "good"), [(-0.012, True), (0.0, False)])
+def test_push_back_counts_as_a_load_that_lags_or_runs_ahead(place, good):
+    """Press at the outer rim, pushed back by five sixths; at the inner rim, by six fifths."""
     b = _stair(4)
+    structure = b.simulator.structure().without([5])
+    force, com = 2.25, BRICK.com
+    point = b.world.part_pose(4) @ [place, 0.0, 0.0, 1.0]
+
+    def load(x, size):
+        push = np.array([0.0, 0.0, size])
+        return np.concatenate([push, np.cross(np.array([x, 0.0, 0.0]) - com, push)])
+
+    def bears(x, press, push):
+        loads = {4: load(x, -press * force) + load(place, push * force)}
+        return analyze(structure, loads=loads, limit=False).stable
+
+    rims = (-0.0144, -0.008, -0.0016)
+    expected = all(bears(x, 1.2, 1.0) and bears(x, 1.0, 1.2) for x in rims)
+    assert expected == good
     check = _check(b, ON_TOP)
     assert check.lower_parts == [4]
-    assert check.verdict(5.0, 25.0).force == 0.0
-    assert check.verdict(5.0, 25.0, supported=[4]).force == 25.0
+    np.testing.assert_allclose(check.middle, b.world.part_pose(4)[:3, 3] + [-0.008, 0.0, 0.0096])
+    assert check.verdict(force, force).force == 0.0
+    assert (check.pushed(4, point[:3]).verdict(force, force).force == force) == good
 
 
 def test_press_that_would_break_what_is_there_is_refused_before_anything_moves():
@@ -75,6 +95,32 @@ def test_press_that_would_break_what_is_there_is_refused_before_anything_moves()
     assert report.outcome is Outcome.STRUCTURE_UNSTABLE
     assert "pressing brick 5 on with 2.0 N would break what is there" in report.message
     assert report.duration == 0.0
+
+
+def test_second_arm_pushes_back_where_the_structure_does_not_bear_the_press():
+    """Bricks that connect at 1.9 N, on an overhang that bears 0.8 N."""
+    config = SimulatorConfig(assembly=AssemblyThresholds(force=1.9))
+    tower, top = 5, 8
+    poses = {part: yawed(0.3 + 0.06 * part, 0.36) for part in range(1, top + 1)}
+    poses[top + 1] = yawed(0.6, -0.22)
+    shapes = dict.fromkeys(poses, BRICK)
+    b = bench(shapes, poses, config=config, arms=two_arms(), noise=Noise.of(0.5, 1.0), seed=1)
+    assert b.helper is not None
+    b.simulator.connect(0, 1, (6, 5), 3)
+    for part in range(1, top):
+        b.simulator.connect(part, part + 1, (0, 0) if part < tower else (-2, 0), 0)
+    goal = InsertionGoal(top + 1, top, (-2, 0), 0)
+    before = connections_of(b.world.graph, range(top + 1))
+    assert b.helper.pick_and_insert(goal).outcome is Outcome.STRUCTURE_UNSTABLE
+    pushes = []
+    b.world.listeners.append(lambda _: pushes.append(-b.world.arms["left"].wrench[2]))
+    report = b.helper.pick_and_insert(goal, others=[b.handler])
+    assert report.success, report.message
+    assert report.tries == 1
+    assert report.press_force > 1.7
+    assert max(pushes) > report.press_force / 1.2
+    assert connections_of(b.world.graph, range(top + 2)) == before | {(top, top + 1, (-2, 0), 0)}
+    assert not b.world.held
 
 
 def test_press_stays_below_what_the_structure_bears():
