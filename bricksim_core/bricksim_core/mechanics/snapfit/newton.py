@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.normal import DenseNormalMatrix, NormalMatrix
 from bricksim_core.mechanics.snapfit.yielding import (
@@ -44,18 +43,12 @@ class NewtonSolver:
     """Solves from a guess of the active set.
 
     Args:
-        structure: The bonded structure.
-        equations: What to solve on it.
+        equations: What to solve.
         normal: The stiffness of its joints and contacts.
     """
 
-    def __init__(
-        self,
-        structure: ElasticStructure,
-        equations: Equations,
-        normal: NormalMatrix | DenseNormalMatrix,
-    ) -> None:
-        self._equations = equations
+    def __init__(self, equations: Equations, normal: NormalMatrix | DenseNormalMatrix) -> None:
+        structure, self._equations = equations.structure, equations
         self._normal = normal
         self._strain, self._jacobian = structure.strain, structure.jacobian
         self._push_loads = equations.push_loads

@@ -269,7 +269,7 @@ class SnapFitSystem:
 
     @cached_property
     def _whole(self) -> WholeProblem:
-        return WholeProblem(self._structure, self._equations)
+        return WholeProblem(self._equations)
 
     @cached_property
     def _normal(self) -> NormalMatrix | DenseNormalMatrix:
@@ -286,7 +286,7 @@ class SnapFitSystem:
 
     @cached_property
     def _newton(self) -> NewtonSolver:
-        return NewtonSolver(self._structure, self._equations, self._normal)
+        return NewtonSolver(self._equations, self._normal)
 
     @cached_property
     def _limit_program(self) -> LimitProgram:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.interior_solver import interior_solver
-from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS, TIP_ROWS
 from bricksim_core.mechanics.snapfit.yielding import TOLERANCE, Equations, Yielded
 from bricksim_core.spatial import Array
@@ -41,11 +40,11 @@ class WholeProblem:
     """The equations of a component as one sparse system.
 
     Args:
-        structure: The bonded structure.
-        equations: What to solve on it.
+        equations: What to solve.
     """
 
-    def __init__(self, structure: ElasticStructure, equations: Equations) -> None:
+    def __init__(self, equations: Equations) -> None:
+        structure = equations.structure
         limits, strain, push_loads = equations.limits, structure.strain, equations.push_loads
         self._structure, self._limits = structure, limits
         self._gap, self._compliance = equations.gap, equations.compliance

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
 
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -53,9 +52,6 @@ each."""
 
 _SPARSE_FROM = 100
 """New rows and pushes from which on their loads are taken as a sparse matrix."""
-
-_REGULAR = 1e-9
-"""Relative regularization of a guess, and what in it counts as nothing."""
 
 APART = 1e-6
 """Softness of a single row over that of its joint: rows of one joint that statics ties together
@@ -116,32 +112,6 @@ def limits_of(
     return Limits(rows_of, limit, soft / strength, greatest)
 
 
-class BondedStructure(Protocol):
-    """What the search needs of a structure that never yields; see `ElasticStructure`."""
-
-    @property
-    def size(self) -> int:
-        """F, number of free displacements."""
-        ...
-
-    @property
-    def stiffness(self) -> Array:
-        """(6 J,) scaled stiffness [N/m]."""
-        ...
-
-    def displacements(self, loads: Array) -> Array:
-        """(F,) or (F, m) scaled displacements [m] under scaled loads [N]."""
-        ...
-
-    def wrenches(self, displacements: Array) -> Array:
-        """(J, 6) scaled wrenches [N]."""
-        ...
-
-    def loads(self, joints: IntArray, wrenches: Array) -> Array:
-        """(M, F) loads J w by (M, 6) scaled wrenches, each at one joint."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Equations:
     """A component's equations.
@@ -154,7 +124,7 @@ class Equations:
         compliance: (V,) 1/k [m/N].
     """
 
-    structure: BondedStructure
+    structure: ElasticStructure
     limits: Limits
     push_loads: sp.csc_array
     gap: Array
@@ -214,32 +184,6 @@ class YieldSolver:
         self._compliance = equations.compliance
         self._first_push = len(equations.limits.limit) * ROWS
         self.kept = Kept.nothing(equations.structure.size)
-
-    def likely(self, displacements: Array, rows: IntArray) -> IntArray:
-        """Which of some rows will be active, by nonnegative least squares.
-
-        The active ones are found quickly if all of them are candidates, but not accurately: rows of
-        one joint are too nearly dependent.
-
-        Args:
-            displacements: (F,) response of the bonded structure to the loads.
-            rows: Candidates.
-        """
-        # All of scipy.optimize takes longer to load than analyses take that never come here.
-        from scipy.optimize import nnls
-
-        at = self.slots(rows)
-        square = np.ix_(at, at)
-        matrix = self.kept.matrix[square] + self.kept.softness[square]
-        matrix[np.diag_indices_from(matrix)] *= 1.0 + _REGULAR
-        excess = self.kept.loads[at] @ displacements - self.kept.bound[at]
-        try:
-            factor = np.linalg.cholesky(matrix)
-            target = solve_triangular(factor, excess, lower=True, check_finite=False)
-            multiplier = nnls(factor.T, target)[0]
-        except (np.linalg.LinAlgError, RuntimeError):  # It is a guess only.
-            return np.zeros(0, dtype=np.int64)
-        return rows[multiplier > _REGULAR * multiplier.max(initial=0.0)]
 
     def solve(
         self, displacements: Array, guess: IntArray, pivots: int | None = None
