@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from bricksim_moveit_demo.grasps import (
 )
 from bricksim_moveit_demo.hand import Hand, Support
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, press_check, seat_pose
+from bricksim_moveit_demo.placing import regrasp
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box
 from bricksim_moveit_demo.presscheck import PressCheck
 from bricksim_moveit_demo.reports import Stage
@@ -91,7 +92,8 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand) -> None:
 
 
 class Brace:
-    """A second hand that bears the press of the first one where what stands there does not.
+    """A second hand that bears the press of the first one where what stands there does not, and
+    brings what the first one does not reach.
 
     A rigid structure does not give way to the press and so leaves nothing to a hand that only
     holds: this one pushes back as hard as the other one presses, see `Hand.support`.
@@ -143,6 +145,22 @@ class Brace:
             helper.pressing(_UP).bear,
             lambda: helper.motion.controller.give_way(True),
         )
+
+    def bring(
+        self,
+        fitting: Sequence[tuple[int, Grasp]],
+        candidates: Iterable[tuple[int, Grasp]],
+        seat: tuple[int, Array],
+    ) -> None:
+        """Puts the brick on a place of the table where the first hand reaches it and makes room.
+
+        Raises:
+            TaskError: There is no such place, or the way there failed.
+        """
+        stand_back(self._presser)
+        self._helper.use(self._presser.parameters)
+        regrasp(self._presser, fitting, candidates, seat, self._helper)
+        stand_back(self._helper)
 
     def _alone(self) -> tuple[PressCheck, str]:
         """The check of the press without the second hand, and what gives way then."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,7 +45,16 @@ class InsertionTask:
 
 
 class Bracing(Protocol):
-    """A second hand that may bear the press; see `exchanging.Brace`."""
+    """A second hand that may bear the press or bring the brick; see `exchanging.Brace`."""
+
+    def bring(
+        self,
+        fitting: Sequence[tuple[int, Grasp]],
+        candidates: Iterable[tuple[int, Grasp]],
+        seat: tuple[int, Array],
+    ) -> None:
+        """Puts the brick where the first hand reaches it; see `placing.regrasp`."""
+        ...
 
     def needed(self) -> bool:
         """Whether what stands there does not bear the press."""
@@ -101,7 +110,7 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
     else:
         bearable(hand, job, hand.motion.held or goal.part)
     if goal.part not in hand.motion.carried():
-        _pick(hand, job, world_T_seat)
+        _pick(hand, job, world_T_seat, bracing)
     if bracing is not None and braced:
         bracing.apply()
     _insert(hand, job, world_T_seat)
@@ -196,8 +205,9 @@ def _gentle_first(
     yield from rough
 
 
-def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
-    """Picks the brick with a grasp that fits its seat, after a regrasp if there is no other way."""
+def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array, bracing: Bracing | None) -> None:
+    """Picks the brick with a grasp that fits its seat, after a regrasp if there is no other way, or
+    after another arm has brought it."""
     seat = (job.goal.part, world_T_seat)
     skip = hand.attempt - 1
 
@@ -218,7 +228,9 @@ def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         try:
             regrasp(hand, fitting, candidates(), seat)
         except UnreachableError:
-            raise error from None
+            if bracing is None:
+                raise error from None
+            bracing.bring(fitting, candidates(), seat)
         choice = hand.chooser.choose(fitting, hand.locate, seat)
     hand.grip(choice)
 

@@ -82,13 +82,16 @@ def _lower(hand: Hand) -> None:
     hand.let_go()
 
 
-def free_places(hand: Hand, part_id: int, yaws: Iterable[float] = (0.0,)) -> Iterator[Array]:
+def free_places(
+    hand: Hand, part_id: int, yaws: Iterable[float] = (0.0,), count: int | None = _FREE_PLACES
+) -> Iterator[Array]:
     """Upright poses of a brick on the table in reach of the arm, away from all other bricks.
 
     Args:
         hand: The arm.
         part_id: The brick; what it is connected to comes along.
         yaws: Directions of each place, from the direction away from the arm's base [rad].
+        count: How many places; None: all.
 
     Yields:
         (4, 4) world_T_part [m].
@@ -115,7 +118,7 @@ def free_places(hand: Hand, part_id: int, yaws: Iterable[float] = (0.0,)) -> Ite
                 clear.append(place)
         yield from clear
         found += bool(clear)
-        if found == _FREE_PLACES:
+        if found == count:
             return
 
 
@@ -124,30 +127,37 @@ def regrasp(
     fitting: Sequence[tuple[int, Grasp]],
     candidates: Iterable[tuple[int, Grasp]],
     seat: tuple[int, Array],
+    mover: Hand | None = None,
 ) -> None:
     """Moves a brick to a free place of the table where it can be taken as its seat needs it.
 
     Args:
-        hand: Holds nothing.
+        hand: The arm that is to take it then; holds nothing.
         fitting: Parts and grasps that fit the seat.
         candidates: Parts and grasps for the way to the free place.
         seat: A part of the component and the (4, 4) pose that it is to get [m].
+        mover: Another arm that brings it: to places between both; None: the arm itself.
 
     Raises:
         UnreachableError: There is no such place.
         TaskError: The way there failed.
     """
     part = seat[0]
+    places = free_places(hand, part, _YAWS, _FREE_PLACES if mover is None else None)
+    if mover is not None:
+        base = mover.motion.arm.world_T_base[:2, 3]
+        places = iter(sorted(places, key=lambda p: round(float(np.hypot(*(p[:2, 3] - base))), 4)))
+    mover = mover or hand
     candidates = tuple(candidates)
     failure: UnreachableError | None = None
-    for place in itertools.islice(free_places(hand, part, _YAWS), len(_YAWS) * _TRIED_PLACES):
+    for place in itertools.islice(places, len(_YAWS) * _TRIED_PLACES):
         try:
             hand.chooser.choose(fitting, hand.locate, seat, moved=(part, place))
-            choice = hand.chooser.choose(candidates, hand.locate, (part, place))
+            choice = mover.chooser.choose(candidates, mover.locate, (part, place))
         except UnreachableError as error:
             failure = failure or error
             continue
-        _move(hand, choice)
+        _move(mover, choice)
         return
     raise failure or UnreachableError(f"no free place of the table for brick {part}")
 

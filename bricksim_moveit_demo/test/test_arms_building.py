@@ -125,6 +125,25 @@ def test_two_arms_take_the_bricks_next_to_them_and_do_not_meet():
     assert met and not any(met)
 
 
+def test_brick_that_one_arm_does_not_reach_is_brought_by_the_other():
+    """It lies where only the right arm picks; its seat is where only the left arm presses."""
+    structure = parse_structure("2x4 (4,4,0)\n", baseplate=(8, 8))
+    simulator = Simulator()
+    layout = TableLayout(seat=(0.3, 0.0), places={1: (0.88, 0.3, 0.3)})
+    lay_out(simulator, structure, layout)
+    arms = two_arms()
+    world = SimulatedWorld(simulator, arms)
+    planner = EmbeddedPlanner(arms, PlanningOptions())
+    handlers = {arm.name: BrickHandler(world, planner, arm.name) for arm in arms}
+    plan = insertions(structure, plan_assembly(structure, arms=2))
+    hands = []
+    world.listeners.append(lambda _: hands.extend(set(world.held) - set(hands)))
+    summary = StructureBuilder(world, handlers).build(plan)
+    assert summary.success, summary.message
+    assert hands == ["right", "left"]
+    assert summary.reports[0].arm == "left"
+
+
 @pytest.mark.parametrize("seed", [0])
 def test_two_arms_join_two_bricks_in_the_air_and_place_them(seed):
     simulator, scene = Simulator(), InHandScene()
