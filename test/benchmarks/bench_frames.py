@@ -38,21 +38,23 @@ def block(columns: int, rows: int, layers: int) -> Structure:
 
 
 def frame_times(structure: Structure, euler, height: float, seconds: float) -> tuple:
-    """CPU time of each frame [ms], and pieces at the end."""
+    """CPU time of each frame and of the spawning before [ms], and pieces at the end."""
     simulator = Simulator()
     pose = standing(structure, rotation_from_degrees(*euler), height)
+    start = time.process_time()
     simulator.spawn(structure, pose, fixed=())
+    spawning = 1e3 * (time.process_time() - start)
     times = []
     gc.collect()
     for _ in range(round(60 * seconds)):
         start = time.process_time()
         simulator.step()
         times.append(1e3 * (time.process_time() - start))
-    return np.array(times), len(simulator.graph.component_ids)
+    return np.array(times), spawning, len(simulator.graph.component_ids)
 
 
 def run(quick: bool) -> list[dict[str, Any]]:
-    """Rows: median, 99th percentile and maximum of a drop; median at rest."""
+    """Rows: median, 99th percentile and maximum of a drop; median at rest; spawning."""
     rows = []
 
     def row(name: str, value: float) -> None:
@@ -63,13 +65,14 @@ def run(quick: bool) -> list[dict[str, Any]]:
     for bricks, size in list(BLOCKS.items())[: 2 if quick else 3]:
         structure = block(*size)
         for pose, euler in (("flat", (0, 0, 0)), ("tilted", (20, 30, 0))):
-            times, pieces = frame_times(structure, euler, 0.144, 1.0 if quick else 2.0)
+            times, _, pieces = frame_times(structure, euler, 0.144, 1.0 if quick else 2.0)
             name = f"frame, {bricks} bricks dropped {pose} ({pieces} pieces)"
             row(f"{name}, median", float(np.median(times)))
             row(f"{name}, p99", float(np.percentile(times, 99)))
             row(f"{name}, max", float(times.max()))
-        times, _ = frame_times(structure, (0, 0, 0), 0.0, 1.5)
+        times, spawning, _ = frame_times(structure, (0, 0, 0), 0.0, 1.5)
         row(f"frame, {bricks} bricks at rest, median", float(np.median(times[-30:])))
+        row(f"spawning, {bricks} bricks", spawning)
     return rows
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The MuJoCo engine: one composite free body per component.
 
-A connected component is rigid by definition, so it is one body that carries the boxes of all its
-bricks: no welds, no drift, exact momenta. A change of the topology changes the model in place
-(`pool`) and touches no other body; where that has no room left, a larger model is compiled and
-every other body's state carried over bit by bit.
+A connected component is rigid by definition, so it is one body that carries the boxes of its
+bricks, less those that others enclose: no welds, no drift, exact momenta. A change of the topology
+changes the model in place (`pool`) and touches no other body; where that has no room left, a larger
+model is compiled and every other body's state carried over bit by bit.
 """
 
 from __future__ import annotations
