@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from bricksim_core.parts import STUD_HEIGHT
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_moveit_demo.connections import (
     Expectation,
@@ -25,6 +27,9 @@ from bricksim_moveit_demo.placing import put_down, regrasp, turn_upright
 from bricksim_moveit_demo.presscheck import PressCheck, PressVerdict
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.world import World
+
+_BESIDE = 0.002
+"""Gap of bricks that stand beside each other, and least overlap along the other axes [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,12 +253,26 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     up = world_T_seat[:3, 2]
     part_T_held = relative_pose(world.graph, goal.part, motion.held)
     seat_tool = world_T_seat @ part_T_held @ hand.grasp.part_T_tool
-    above = seat_tool.copy()
-    above[:3, 3] += p.approach_height * up
     hand.enter(Stage.TRANSFERRING)
     scene = world.planning_scene()
     pairs = hand.chooser.sliding_pairs(motion.carried(), goal.part, world_T_seat)
-    motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(pairs), above, seat_tool)])
+    sliding = scene.allowing(pairs)
+
+    def above(aside: Array) -> Array:
+        end = seat_tool.copy()
+        end[:3, 3] += aside
+        begin = end.copy()
+        begin[:3, 3] += p.approach_height * up
+        return hand.chooser.line_start(scene, sliding, begin, end)
+
+    aside = _aside(hand, goal.part, world_T_seat)
+    try:
+        start = above(aside)
+    except UnreachableError:
+        # Fingers may have room beside the seat only.
+        aside = np.zeros(3)
+        start = above(aside)
+    motion.go_to_joints([start])
     hand.require_grip()
     if goal.part not in motion.carried():
         raise TaskError(
@@ -267,7 +286,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     pressing = hand.pressing(up, limit.force, None if support is None else support.bear)
     gentle = min(p.search_force, limit.force)
     try:
-        pressing.descend(p.approach_height, edges=edges)
+        pressing.descend(p.approach_height, edges=edges, aside=aside)
         hand.enter(Stage.PRESSING)
         connected = (
             pressing.press(gentle)
@@ -295,6 +314,43 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         # What holds the seat and this arm pull at each other no more.
         motion.wait(p.settle_time)
         hand.look_at_grip()
+
+
+def _aside(hand: Hand, part: int, world_T_seat: Array) -> Array:
+    """(3,) [m], world: away from neighbours that the held bricks have on one side only.
+
+    A brick that comes down off by the noise lands on a neighbour's edge, or wedges it aside.
+    """
+    graph, carried = hand.world.graph, hand.motion.carried()
+    beside: set[tuple[int, int]] = set()
+    for moving in carried:
+        pose = world_T_seat @ relative_pose(graph, part, moving)
+        low, high = _extent(graph, moving, np.eye(4))
+        for other in set(hand.chooser.near(moving, pose)).difference(carried):
+            other_low, other_high = _extent(
+                graph, other, inverse(pose) @ hand.world.part_pose(other)
+            )
+            # How far the two are apart along each axis [m]: less than nothing where they overlap.
+            gaps = np.maximum(other_low - high, low - other_high)
+            for axis in (0, 1):
+                if np.all(np.delete(gaps, axis) < -_BESIDE) and abs(gaps[axis]) < _BESIDE:
+                    side = 1 if other_low[axis] + other_high[axis] > 0.0 else -1
+                    turned = relative_pose(graph, part, moving)[:3, axis] * side
+                    main = int(np.argmax(np.abs(turned[:2])))
+                    beside.add((main, int(np.sign(turned[main]))))
+    offset = np.zeros(3)
+    for axis, side in beside:
+        if (axis, -side) not in beside:
+            offset -= side * hand.parameters.side_clearance * world_T_seat[:3, axis]
+    return offset
+
+
+def _extent(graph: BrickTopologyGraph, part: int, pose: Array) -> tuple[Array, Array]:
+    """(3,) least and greatest coordinates [m] of a brick's body at a pose, turned by quarters."""
+    size = np.array(graph.part(part).shape.size)
+    corners = np.array([[-0.5, -0.5, 0.0], [0.5, 0.5, 1.0]]) * size
+    corners = corners @ pose[:3, :3].T + pose[:3, 3]
+    return corners.min(axis=0), corners.max(axis=0)
 
 
 def _edges(hand: Hand, part: int, world_T_seat: Array) -> float:

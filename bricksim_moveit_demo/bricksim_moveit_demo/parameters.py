@@ -28,6 +28,8 @@ class TaskParameters:
         contact_speed: Greatest speed close above the expected contact [m/s]; less where only a
             gentle press is borne.
         contact_zone: Height above the expected contact where that begins [m].
+        side_clearance: How far from a neighbour on one side only a brick comes down before it is
+            moved up to it [m].
         contact_force: Force that counts as contact [N]; half the greatest one if that is less.
         press_force: Greatest pressing force [N]; real bricks need 15 to 18.
         least_press_force: Press [N] that what stands there must bear, or nothing is pressed on;
@@ -71,6 +73,7 @@ class TaskParameters:
     edge_speed: float = 0.01
     contact_speed: float = 0.002
     contact_zone: float = 0.0025
+    side_clearance: float = 0.0015
     contact_force: float = 1.5
     press_force: float = 25.0
     least_press_force: float = 2.0

@@ -24,6 +24,10 @@ _LANDING = 740.0
 _LANDING_SHARE = 0.5
 """Share of the greatest force that may have been met when contact is felt [-], and that landing may
 add to it."""
+_SIDLE_SPEED = 0.001
+"""Speed of moving up to a neighbour [m/s]: touching it takes 0.7 N then."""
+_TOUCH = 0.5
+"""Force across the axis that counts as touching it [N]."""
 _LEAD = 0.04
 """How far ahead the force is looked at while pressing [s]: the arm's answer comes that late."""
 _OVERTRAVEL = 0.004
@@ -117,13 +121,21 @@ class Pressing:
         speed = float(np.clip(_COMPLIANCE * (max(force, 0.0) + self.force), -limit, limit))
         self._motion.controller.servo(np.concatenate([speed * self._axis, np.zeros(3)]))
 
-    def descend(self, distance: float, studs: bool = True, edges: float = 0.0) -> None:
+    def descend(
+        self,
+        distance: float,
+        studs: bool = True,
+        edges: float = 0.0,
+        aside: Array | None = None,
+    ) -> None:
         """Moves down until contact with the seat, past edges of what stands beside it.
 
         Args:
             distance: How far above its seat the brick is [m].
             studs: False if there are no studs to meet first (the table).
             edges: Height above the seat up to which the brick may meet what stands beside it [m].
+            aside: (3,) how far from its seat the brick comes down, across the axis [m]; just above
+                the studs it moves back. None: not at all.
 
         Raises:
             TaskError: Contact came too early (COLLISION) or not at all (BRICK_LOST).
@@ -143,6 +155,9 @@ class Pressing:
                         Outcome.BRICK_LOST,
                     )
                 above = seat - travelled
+                if aside is not None and above < p.contact_zone:
+                    self._sidle(-aside)
+                    aside = None
                 speed = p.edge_speed if above < edges + p.contact_zone else p.descend_speed
                 self._step(-(self._landing if above < p.contact_zone else speed))
             above = seat - (start - self._height())
@@ -255,6 +270,28 @@ class Pressing:
             if edge - self._height() > _DROP or self.formed():
                 return True
         return False
+
+    def _sidle(self, offset: Array) -> None:
+        """Moves across the axis ((3,) [m]) until something there is touched, and a little back."""
+        size = float(np.linalg.norm(offset))
+        if size == 0.0:
+            return
+        direction = offset / size
+        controller, start = self._motion.controller, self._motion.tool[:3, 3]
+
+        def push() -> float:
+            return -float(controller.wrench[:3] @ direction)
+
+        def go(speed: float) -> float:
+            controller.servo(np.concatenate([speed * direction, np.zeros(3)]))
+            self._advance()
+            return float((self._motion.tool[:3, 3] - start) @ direction)
+
+        travelled = 0.0
+        while travelled < size and push() < _TOUCH and self.force < self._contact:
+            travelled = go(_SIDLE_SPEED)
+        while travelled > 0.0 and push() > 0.5 * _TOUCH:
+            travelled = go(-_SIDLE_SPEED)
 
     def _height(self) -> float:
         return float(self._motion.tool[:3, 3] @ self._axis)
