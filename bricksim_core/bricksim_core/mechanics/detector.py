@@ -69,6 +69,7 @@ class BreakCriterion(Protocol):
         overloaded: NDArray[np.bool_],
         engagement: float,
         dt: float,
+        brief: bool,
     ) -> Sliding:
         """Takes in one step of a component.
 
@@ -81,6 +82,7 @@ class BreakCriterion(Protocol):
             overloaded: (C,) connections that are overloaded now.
             engagement: Slip after which a connection has failed [m]; 0: at once.
             dt: Length of the step [s].
+            brief: The loads are a short pulse, the solution is that of the bonded structure.
 
         Returns:
             Connections that have failed, whether overloaded now or not, and those that can part
@@ -230,6 +232,7 @@ class BreakageDetector:
                     overloaded,
                     self.engagement,
                     dt / impact,
+                    impact != 1.0,
                 )
             except SolverError as error:
                 messages.append(f"no slip found, nothing breaks: {error}")
