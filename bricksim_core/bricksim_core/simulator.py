@@ -433,7 +433,8 @@ class Simulator:
         self._track_overloads()
         self._break(findings)
         candidates = self._assemble(candidates)
-        if scene.release_seats() or scene.changed:
+        # Looking for room for a snap commits breaks before, also where there is none.
+        if scene.release_seats() or scene.changed or scene.table is not table:
             self._commit()
         t3 = perf_counter()
         timings = Timings(

@@ -23,7 +23,7 @@ from bricksim_core.errors import (
     UnknownIdError,
 )
 from bricksim_core.events import Cause, EventKind
-from bricksim_core.formats import read_structure
+from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
@@ -617,3 +617,27 @@ def test_configuration_is_checked() -> None:
         AssemblyThresholds(force=-1.0)
     with pytest.raises(BrickSimError, match="model"):
         Simulator(config=SimulatorConfig(model="nonsense"))
+
+
+def test_a_break_in_the_frame_of_a_refused_snap_is_followed(monkeypatch):
+    """Looking for room for a snap hands the breaks of the frame to the engine."""
+    simulator = Simulator()
+    structure = parse_structure("2x2 (0,0,0)\n2x2 (0,0,1)\n2x2 (0,0,2)\n", baseplate=None)
+    ids = list(simulator.spawn(structure, fixed=structure.graph.part_ids[:1]).values())
+
+    def refused(candidates):
+        if simulator._scene.changed:
+            simulator._scene.commit()
+        return candidates
+
+    monkeypatch.setattr(simulator, "_assemble", refused)
+    for _ in range(60):
+        simulator.apply_wrench(ids[-1], [0.0, 0.0, 20.0, 0.0, 0.0, 0.0])
+        result = simulator.step()
+        if any(event.kind is EventKind.BROKEN for event in result.events):
+            break
+    assert result.topology_changed and len(simulator.graph.component_ids) == 2
+    connected, _ = simulator._watch.utilization()
+    assert connected.tolist() == sorted(simulator.graph.connections)
+    for _ in range(3):
+        simulator.step()
