@@ -319,15 +319,18 @@ def slide(
         after, wrench = bodies.moved(speed, span)
         total = float(power.sum())
         missing = total - float(wrench @ (bodies.relative @ speed))
-        if number < _SPANS - 1 and missing > _CONSISTENT * total + faint:
+        sliding = span
+        if missing > _CONSISTENT * total + faint:
             # Forces change on the way. One body stops after twice its energy over the power lost.
             lost = total - float(bodies.loads @ speed)
             stops = float(speed @ (bodies.mass @ speed)) / lost if lost > 0.0 else span
-            span = stops if 0.0 < stops < 0.99 * span else 0.2 * span
-            continue
+            if number < _SPANS - 1:
+                span = stops if 0.0 < stops < 0.99 * span else 0.2 * span
+                continue
+            sliding = min(span, stops)
         change = (after - speed) / span
         then, faster = bodies.friction(after)
-        slip[bodies.crossing] += 0.5 * span * (rate + faster)
+        slip[bodies.crossing] += 0.5 * sliding * (rate + faster)
         # The forces are the same until a joint slides another way than before.
         ways, ways_then = bodies.ways(speed), bodies.ways(after)
         faint_way = _FAINT * np.abs(ways).max(initial=0.0)
