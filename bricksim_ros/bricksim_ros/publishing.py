@@ -20,7 +20,7 @@ from bricksim_core.spatial import position_of, quaternion_of
 from bricksim_msgs import msg
 from bricksim_ros import conversions, parameters
 from bricksim_ros.robots import RobotFrames
-from bricksim_ros.world import World, part_names
+from bricksim_ros.world import ResetScope, World, part_names
 
 LATCHED = QoSProfile(
     depth=1,
@@ -95,9 +95,11 @@ class Publishing:
         self._tf = publisher(TFMessage, "/tf", TF_QOS)
         self._joints = publisher(JointState, parameters.value(node, "joint_states_topic"), STREAM)
         self.last_publish_time = 0.0
+        world.on_reset.append(self._after_reset)
 
     def destroy(self) -> None:
         """Takes all publishers away."""
+        self._world.on_reset.remove(self._after_reset)
         for publisher in (
             self._clock,
             self._topology,
@@ -111,6 +113,11 @@ class Publishing:
         ):
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
+
+    def _after_reset(self, scope: ResetScope) -> None:
+        # A recorder begins an episode with the topology as it is in the new time.
+        if scope & ResetScope.TIME:
+            self._topology_due = True
 
     def publish_clock(self) -> None:
         """Sends the time again: who comes while nothing moves must learn it too."""

@@ -78,6 +78,7 @@ class RecorderNode(Node):
         self._start = 0
         self._stale_until = 0.0
         self._latched: dict[str, bytes] = {}
+        self._topology_is_ahead = False
         self._dropped = 0
         self._failure = ""
         self._failed: EpisodeWriter | None = None
@@ -142,28 +143,36 @@ class RecorderNode(Node):
             assert stamp is not None
             self._tick(stamp, data)
             return
+        if topic == TOPOLOGY:
+            self._topology_is_ahead = self._is_ahead(stamp)
         if topic in LATCHED_TOPICS:
             self._latched[topic] = data
         time_ns = stamp or self._now
         if self._writer is None or self._now is None or time_ns is None:
             return
-        if topic == TOPOLOGY and time_ns < self._now - _SAME_TIME:
-            return  # from after a reset of time, whose clock has not been read yet
+        if topic == TOPOLOGY and self._topology_is_ahead:
+            return
         if time_ns > self._now + _SAME_TIME and time.monotonic() < self._stale_until:
             return  # from before it
         self._put(topic, data, max(time_ns, self._start))
 
+    def _is_ahead(self, stamp: int | None) -> bool:
+        """True for a topology from after a reset of time whose clock has not been read yet."""
+        if self._now is None or stamp is None or TOPOLOGY not in self._latched:
+            return False  # the first one may be as old as the simulation
+        return stamp < self._now - _SAME_TIME
+
     def _tick(self, now: int, data: bytes) -> None:
         before, self._now = self._now, now
         if before is not None and now < before - _SAME_TIME and self._writer is not None:
-            self._begin_anew(before)
+            self._begin_anew()
         if self._wanted is None:
             if self._writer is not None:
                 self._put(CLOCK, data, max(now, self._start))
         elif self._episode == 0 or TOPOLOGY in self._latched:
             self._open(now, data)
 
-    def _begin_anew(self, before: int) -> None:
+    def _begin_anew(self) -> None:
         """Simulation time went back: the episode is over, the next one gets its own bag.
 
         That bag waits for the topology as it is after the reset.
@@ -171,9 +180,9 @@ class RecorderNode(Node):
         assert self._writer is not None
         folder = self._writer.folder
         self._end()
-        known = _stamp(self._latched.get(TOPOLOGY, b""), 4)
-        if known is not None and known > before - _SAME_TIME:
-            del self._latched[TOPOLOGY]
+        if not self._topology_is_ahead:
+            self._latched.pop(TOPOLOGY, None)
+        self._topology_is_ahead = False
         self._stale_until = time.monotonic() + _STALE_TIME
         self._episode += 1
         name = folder.name if self._episode == 1 else folder.name.rpartition("_")[0]

@@ -188,17 +188,21 @@ def test_a_reset_of_time_begins_a_new_bag(recorded_scene, tmp_path) -> None:
         _wait_for_recorder(ros)
         ros.call(srv.StartRecording, "bricksim/start_recording", path=str(bag))
         _wait_for_bag(ros, bag)
-        ros.call(StepSimulation, "step_simulation", steps=60)
-        ros.spin_for(1.0)
-        ros.call(ResetSimulation, "reset_simulation", scope=ResetSimulation.Request.SCOPE_ALL)
+        for scope in (ResetSimulation.Request.SCOPE_ALL, ResetSimulation.Request.SCOPE_TIME):
+            ros.call(StepSimulation, "step_simulation", steps=60)
+            ros.spin_for(1.0)
+            ros.call(ResetSimulation, "reset_simulation", scope=scope)
         ros.call(StepSimulation, "step_simulation", steps=10)
-        ros.spin_for(3.0)
+        _wait_for_bag(ros, tmp_path / "bag_2")
+        ros.spin_for(1.0)
         stopped = ros.call(srv.StopRecording, "bricksim/stop_recording")
         assert stopped.success, stopped.message
-    first, second = read_episode(bag), read_episode(tmp_path / "bag_1")
-    assert verify(first) == verify(second) == []
-    assert second.start < first.end
-    assert len(second.topologies) >= 1
+    episodes = [read_episode(tmp_path / name) for name in ("bag", "bag_1", "bag_2")]
+    for episode in episodes:
+        assert verify(episode) == []
+        assert len(episode.topologies) >= 1
+    assert episodes[1].start < episodes[0].end
+    assert episodes[2].start < episodes[1].end
 
 
 # -- markers -------------------------------------------------------------------------------------
