@@ -31,10 +31,12 @@ class _Pulse:
     Attributes:
         total: (N, 6) sum of the steps' loads [N, N m].
         steps: How many.
+        change: (6,) of the component's velocity in them [m/s, rad/s], in its frame.
     """
 
     total: Array
     steps: int
+    change: Array
 
     @property
     def mean(self) -> Array:
@@ -43,7 +45,10 @@ class _Pulse:
 
     def and_then(self, later: _Pulse | None) -> _Pulse:
         """This pulse and the one that went before it as one."""
-        return self if later is None else _Pulse(later.total + self.total, later.steps + self.steps)
+        if later is None:
+            return self
+        steps = later.steps + self.steps
+        return _Pulse(later.total + self.total, steps, later.change + self.change)
 
 
 @dataclass(eq=False)
@@ -246,9 +251,10 @@ class LoadWatch:
         loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in steps])
         hits = closing_speeds(reports, bodies)[:, bodies.loaded] > HIT_SPEED
         counts = (len(steps) - np.count_nonzero(hits, axis=0)).tolist()
-        total = loads.summed(np.where(hits, 0.0, 1.0))
+        weights = np.where(hits, 0.0, 1.0)
+        total, changes = loads.summed(weights), loads.velocity_changes(weights)
         quiet = [
-            _Pulse(total[bodies.parts_of(i)], count) if count else None
+            _Pulse(total[bodies.parts_of(i)], count, changes[i]) if count else None
             for i, count in enumerate(counts)
         ]
         parts = [
@@ -261,14 +267,14 @@ class LoadWatch:
             for i, spans in enumerate(parts):
                 if turn < len(spans):
                     weights[spans[turn].steps, i] = 1.0
-            total = loads.summed(weights)
+            total, changes = loads.summed(weights), loads.velocity_changes(weights)
             for i, spans in enumerate(parts):
                 if turn >= len(spans):
                     continue
                 span, one = spans[turn], watched[i]
                 pulse = one.impact
                 if span.steps:
-                    new = _Pulse(total[bodies.parts_of(i)], len(span.steps))
+                    new = _Pulse(total[bodies.parts_of(i)], len(span.steps), changes[i])
                     pulse = new.and_then(pulse)
                 if span.over and pulse is not None:
                     over[i].append(pulse)
@@ -288,7 +294,9 @@ class LoadWatch:
         finding, highest = None, watched.utilization * np.nan
         for pulse, impact in pulses:
             dt = pulse.steps * self._step
-            finding = detector.examine(component, layout, anchored, pulse.mean, dt, impact)
+            finding = detector.examine(
+                component, layout, anchored, pulse.mean, dt, impact, pulse.change
+            )
             highest = np.fmax(highest, finding.utilization)
             if finding.broken:
                 break

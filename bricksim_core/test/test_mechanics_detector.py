@@ -209,7 +209,9 @@ class Reluctant:
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
 
-    def failed(self, layout, anchored, system, loads, solution, overloaded, engagement, dt, brief):
+    def failed(
+        self, layout, anchored, system, loads, solution, overloaded, engagement, dt, brief, change
+    ):
         for connection, u in zip(layout.connection_ids.tolist(), solution.utilization, strict=True):
             self.counts[connection] = self.counts.get(connection, 0) + int(u > 1.0)
         failed = np.array([self.counts[c] >= 3 for c in layout.connection_ids.tolist()])

@@ -110,6 +110,28 @@ def test_a_short_impulse_breaks_if_it_brings_the_work_of_friction(dt, energy):
         assert criterion.slip(connection) == pytest.approx(energy * ENGAGEMENT, rel=0.01)
 
 
+@pytest.mark.parametrize("speed", [0.5, 2.0])
+def test_sliding_takes_no_more_energy_than_the_impact_had(speed):
+    """A pair stops from a speed, and what it hits pushes one brick away from the other with much
+    more than both bricks' momentum: sliding and friction get what the motion had, not more."""
+    layout, anchored = pair()
+    energy = 0.5 * 2.0 * MASS * speed**2
+    loads = apart(20.0 * MASS * speed / 1e-4)
+
+    def hit(change):
+        criterion = SlipCriterion()
+        detector = BreakageDetector(SnapFitModel(), READY, criterion)
+        detector.examine(0, layout, anchored, loads, 1e-4, 1.001, change)
+        twists = criterion.twists(layout)[:, :3]
+        work = STRENGTH * criterion.slip(int(layout.connection_ids[0]))
+        return np.linalg.norm(twists, axis=1).max(), 0.5 * MASS * (twists**2).sum() + work
+
+    fastest, taken = hit(np.array([0.0, 0.0, speed, 0.0, 0.0, 0.0]))
+    assert 0.0 < fastest <= speed
+    assert 0.9 * energy < taken <= energy
+    assert hit(None)[1] > 10.0 * energy
+
+
 def test_slip_adds_up_over_impacts_and_is_forgotten_with_the_connection():
     layout, anchored = pair()
     criterion = SlipCriterion()

@@ -70,6 +70,7 @@ class BreakCriterion(Protocol):
         engagement: float,
         dt: float,
         brief: bool,
+        change: Array | None,
     ) -> Sliding:
         """Takes in one step of a component.
 
@@ -83,6 +84,8 @@ class BreakCriterion(Protocol):
             engagement: Slip after which a connection has failed [m]; 0: at once.
             dt: Length of the step [s].
             brief: The loads are a short pulse, the solution is that of the bonded structure.
+            change: (6,) of a free component's motion by them [m/s, rad/s], in its frame; None:
+                unknown.
 
         Returns:
             Connections that have failed, whether overloaded now or not, and those that can part
@@ -185,6 +188,7 @@ class BreakageDetector:
         loads: Array,
         dt: float,
         impact: float = 1.0,
+        change: Array | None = None,
     ) -> Finding:
         """Takes in one step of a component.
 
@@ -196,6 +200,8 @@ class BreakageDetector:
             loads: (N, 6) loads on the parts (`loads.StepLoads`).
             dt: Length of the step [s].
             impact: How many times shorter, and stronger, the loads were in reality (`impacts`).
+            change: (6,) of the motion of a free component by an impact: of the velocity of its COM
+                and of its spin, in its frame [m/s, rad/s]; None: unknown.
         """
         count = len(layout.connection_ids)
         if not self.thresholds.enabled or count == 0:
@@ -233,6 +239,7 @@ class BreakageDetector:
                     self.engagement,
                     dt / impact,
                     impact != 1.0,
+                    change,
                 )
             except SolverError as error:
                 messages.append(f"no slip found, nothing breaks: {error}")

@@ -53,6 +53,7 @@ class StepLoads:
         applied: Sequence[Mapping[int, Array]] = (),
     ) -> None:
         self._bodies = bodies
+        self._dt = reports[0].dt
         rows, count = bodies.loaded, len(bodies.loaded)
         shape = (len(reports), count)
         poses = np.array([r.previous_world_T_component[rows] for r in reports])
@@ -110,6 +111,16 @@ class StepLoads:
         factor = weights[self._step, owner[self._part]]
         np.add.at(loads, self._part, factor[:, None] * self._wrench)
         return loads
+
+    def velocity_changes(self, weights: Array) -> Array:
+        """(W, 6) how much the steps changed the velocity of the components' COMs and their spin,
+        component axes [m/s, rad/s].
+
+        Args:
+            weights: (S, W) factors.
+        """
+        rates = np.concatenate([self.acceleration, self.spin], axis=2)
+        return self._dt * np.einsum("sw,swi->wi", weights, rates)
 
     def _acting(
         self,

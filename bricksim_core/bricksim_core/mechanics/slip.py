@@ -21,7 +21,7 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
 from bricksim_core.mechanics.snapfit.system import SnapFitSystem, balanced
 from bricksim_core.mechanics.snapfit.whole import interior_point
 from bricksim_core.mechanics.types import ComponentSystem, Solution, SolveStatus
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _AT_LIMIT = 1e-4
@@ -55,6 +55,12 @@ _ROUNDS = 4
 _CONSISTENT = 1e-4
 """Part of the friction's power by which forces may miss what the motion at the start of a span asks
 for, as numbers of an interior point method do."""
+
+_SOFTER = 12
+"""Tries at how much softer a pulse has to be which is too hard for its impact."""
+
+_CLOSE = 0.95
+"""How near its bounds [-] such a pulse has to come."""
 
 _SPANS = 24
 """Spans of constant forces in a step; the last one goes to its end."""
@@ -104,6 +110,7 @@ class SlipCriterion:
         engagement: float,
         dt: float,
         brief: bool,
+        change: Array | None = None,
     ) -> Sliding:
         """Connections that have slid out (see `BreakCriterion.failed`).
 
@@ -116,7 +123,7 @@ class SlipCriterion:
         loose = np.zeros(len(overloaded), dtype=bool)
         if twists is not None or overloaded.any():
             loose = self._slide(
-                layout, anchored, system, loads, solution, overloaded, twists, dt, brief
+                layout, anchored, system, loads, solution, overloaded, twists, dt, brief, change
             )
         slips = self._slips
         if not slips:
@@ -173,6 +180,7 @@ class SlipCriterion:
         twists: Array | None,
         dt: float,
         brief: bool,
+        change: Array | None,
     ) -> NDArray[np.bool_]:
         """Takes the motion through a step; (C,) connections that slide."""
         parts = Parts.of(layout, anchored, loads)
@@ -188,7 +196,10 @@ class SlipCriterion:
         # What brakes or hits is gone before much else could yield: the bonded structure will do.
         quick = brief or twists is not None
         for attempt in range(_ROUNDS):
-            motion = slide(parts, joints, pushes, yielding, start, dt)
+            if brief and change is not None and not anchored.any():
+                parts, motion = softened(parts, joints, pushes, yielding, start, dt, change)
+            else:
+                motion = slide(parts, joints, pushes, yielding, start, dt)
             if yielding.all() or attempt == _ROUNDS - 1:
                 break
             # The loads less what accelerates: connections taken to be sound must bear them, too.
@@ -211,6 +222,76 @@ class SlipCriterion:
             else:
                 self._twists[part] = motion.twists[index], layout.grids[index].copy()
         return motion.slip > 0.0
+
+
+def softened(
+    parts: Parts,
+    joints: Joints,
+    pushes: Pushes,
+    yielding: NDArray[np.bool_],
+    twists: Array,
+    dt: float,
+    change: Array,
+) -> tuple[Parts, Motion]:
+    """`slide` of the parts of a free component under an impact, no harder than it can be.
+
+    An engine's impulse is that of a rigid body. On a few bricks that can give way it would do work
+    without end, though they soon move as what they hit does. Against the component they get no
+    faster than the impact changed its motion, and the energy of sliding comes from that motion: it
+    is at most that of the change, which is lost where nothing bounces. Harder pulses are scaled.
+
+    Args:
+        parts: The parts, under the pulse.
+        joints: As for `slide`.
+        pushes: As for `slide`.
+        yielding: As for `slide`.
+        twists: (N, 6) scaled twists before.
+        dt: Length of the pulse [s].
+        change: (6,) of the velocity of the component's COM and of its spin [m/s, rad/s].
+
+    Returns:
+        The parts under the pulse that was taken, and their motion.
+
+    Raises:
+        SolverError: The solver found no optimum.
+    """
+    weight = parts.masses[:, 0, 0]
+    arm = parts.coms - weight @ parts.coms / weight.sum()
+    rigid = np.empty_like(twists)
+    rigid[:, :3] = change[:3] + cross(change[3:], arm)
+    rigid[:, 3:] = change[3:] * PITCHES[3]
+    energy = 0.5 * float((rigid * parts.momenta(rigid)).sum())
+    fastest = float(np.linalg.norm(rigid[:, :3], axis=1).max())
+
+    def hit(factor: float) -> tuple[Parts, Motion, float]:
+        """With a part of the pulse: how the greatest speed compares with what can be."""
+        softer = replace(parts, loads=factor * parts.loads)
+        motion = slide(softer, joints, pushes, yielding, twists, dt)
+        gained = motion.twists - twists
+        work = 0.5 * dt * float((softer.loads * (twists + motion.twists)).sum())
+        speed = float(np.linalg.norm(gained[:, :3], axis=1).max())
+        return softer, motion, max(speed / fastest, np.sqrt(max(work, 0.0) / energy))
+
+    if not energy > 0.0:
+        return parts, slide(parts, joints, pushes, yielding, twists, dt)
+    softer, motion, ratio = hit(1.0)
+    if ratio <= 1.0:
+        return softer, motion
+    # Speeds grow linearly with the pulse, from where it makes anything slide.
+    (low, slow), (high, fast) = (0.0, 0.0), (1.0, ratio)
+    for _ in range(_SOFTER):
+        target = 0.5 * (1.0 + _CLOSE)
+        factor = (
+            low + (target - slow) / (fast - slow) * (high - low) if slow else 0.5 * (low + high)
+        )
+        softer, motion, ratio = hit(factor)
+        if _CLOSE <= ratio <= 1.0:
+            break
+        if ratio > 1.0:
+            high, fast = factor, ratio
+        else:
+            low, slow = factor, ratio
+    return softer, motion
 
 
 def _solved_apart(system: ComponentSystem, loads: Array) -> Solution:
