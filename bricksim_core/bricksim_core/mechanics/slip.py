@@ -56,14 +56,17 @@ _CONSISTENT = 1e-4
 """Part of the friction's power by which forces may miss what the motion at the start of a span asks
 for, as numbers of an interior point method do."""
 
-_SOFTER = 12
+_SOFTER = 8
 """Tries at how much softer a pulse has to be which is too hard for its impact."""
 
-_CLOSE = 0.95
+_CLOSE = 0.1
 """How near its bounds [-] such a pulse has to come."""
 
 _SPANS = 24
 """Spans of constant forces in a step; the last one goes to its end."""
+
+_SHORTEST = 0.1
+"""Shortest span, as a part of the time until all stops, or of what is left of the step."""
 
 _STILL = 1e-6
 """Speed below which nothing slides [m/s]."""
@@ -193,13 +196,14 @@ class SlipCriterion:
         if twists is not None:
             yielding |= moving(joints, parts, twists)
         start = np.zeros_like(parts.loads) if twists is None else twists
+        bounds = None
+        if brief and change is not None and not anchored.any():
+            bounds = impact_bounds(parts, change)
         # What brakes or hits is gone before much else could yield: the bonded structure will do.
         quick = brief or twists is not None
         for attempt in range(_ROUNDS):
-            if brief and change is not None and not anchored.any():
-                parts, motion = softened(parts, joints, pushes, yielding, start, dt, change)
-            else:
-                motion = slide(parts, joints, pushes, yielding, start, dt)
+            motion = slide(parts, joints, pushes, yielding, start, dt, bounds)
+            parts = replace(parts, loads=motion.share * parts.loads)
             if yielding.all() or attempt == _ROUNDS - 1:
                 break
             # The loads less what accelerates: connections taken to be sound must bear them, too.
@@ -224,74 +228,38 @@ class SlipCriterion:
         return motion.slip > 0.0
 
 
-def softened(
-    parts: Parts,
-    joints: Joints,
-    pushes: Pushes,
-    yielding: NDArray[np.bool_],
-    twists: Array,
-    dt: float,
-    change: Array,
-) -> tuple[Parts, Motion]:
-    """`slide` of the parts of a free component under an impact, no harder than it can be.
+class ImpactBounds(NamedTuple):
+    """What an impact can make of the parts of a free component.
 
     An engine's impulse is that of a rigid body. On a few bricks that can give way it would do work
     without end, though they soon move as what they hit does. Against the component they get no
     faster than the impact changed its motion, and the energy of sliding comes from that motion: it
-    is at most that of the change, which is lost where nothing bounces. Harder pulses are scaled.
+    is at most that of the change, which is lost where nothing bounces.
+
+    Attributes:
+        speed: Greatest speed that a part gains against the component [m/s].
+        energy: Greatest work on what slides [J].
+    """
+
+    speed: float
+    energy: float
+
+
+def impact_bounds(parts: Parts, change: Array) -> ImpactBounds | None:
+    """The bounds of an impact, None if it changed nothing.
 
     Args:
-        parts: The parts, under the pulse.
-        joints: As for `slide`.
-        pushes: As for `slide`.
-        yielding: As for `slide`.
-        twists: (N, 6) scaled twists before.
-        dt: Length of the pulse [s].
-        change: (6,) of the velocity of the component's COM and of its spin [m/s, rad/s].
-
-    Returns:
-        The parts under the pulse that was taken, and their motion.
-
-    Raises:
-        SolverError: The solver found no optimum.
+        parts: The parts of a free component.
+        change: (6,) of the velocity of its COM and of its spin [m/s, rad/s].
     """
     weight = parts.masses[:, 0, 0]
     arm = parts.coms - weight @ parts.coms / weight.sum()
-    rigid = np.empty_like(twists)
+    rigid = np.empty_like(parts.loads)
     rigid[:, :3] = change[:3] + cross(change[3:], arm)
     rigid[:, 3:] = change[3:] * PITCHES[3]
     energy = 0.5 * float((rigid * parts.momenta(rigid)).sum())
-    fastest = float(np.linalg.norm(rigid[:, :3], axis=1).max())
-
-    def hit(factor: float) -> tuple[Parts, Motion, float]:
-        """With a part of the pulse: how the greatest speed compares with what can be."""
-        softer = replace(parts, loads=factor * parts.loads)
-        motion = slide(softer, joints, pushes, yielding, twists, dt)
-        gained = motion.twists - twists
-        work = 0.5 * dt * float((softer.loads * (twists + motion.twists)).sum())
-        speed = float(np.linalg.norm(gained[:, :3], axis=1).max())
-        return softer, motion, max(speed / fastest, np.sqrt(max(work, 0.0) / energy))
-
-    if not energy > 0.0:
-        return parts, slide(parts, joints, pushes, yielding, twists, dt)
-    softer, motion, ratio = hit(1.0)
-    if ratio <= 1.0:
-        return softer, motion
-    # Speeds grow linearly with the pulse, from where it makes anything slide.
-    (low, slow), (high, fast) = (0.0, 0.0), (1.0, ratio)
-    for _ in range(_SOFTER):
-        target = 0.5 * (1.0 + _CLOSE)
-        factor = (
-            low + (target - slow) / (fast - slow) * (high - low) if slow else 0.5 * (low + high)
-        )
-        softer, motion, ratio = hit(factor)
-        if _CLOSE <= ratio <= 1.0:
-            break
-        if ratio > 1.0:
-            high, fast = factor, ratio
-        else:
-            low, slow = factor, ratio
-    return softer, motion
+    speed = float(np.linalg.norm(rigid[:, :3], axis=1).max())
+    return ImpactBounds(speed, energy) if energy > 0.0 else None
 
 
 def _solved_apart(system: ComponentSystem, loads: Array) -> Solution:
@@ -342,11 +310,13 @@ class Motion:
         twists: (N, 6) scaled twists at its end [m/s].
         inertial: (N, 6) scaled loads that accelerate the parts at its end [N].
         slip: (C,) mean slip of the connections' studs in it >= 0 [m].
+        share: Part of the loads that was taken.
     """
 
     twists: Array
     inertial: Array
     slip: Array
+    share: float = 1.0
 
 
 def moving(joints: Joints, parts: Parts, twists: Array) -> NDArray[np.bool_]:
@@ -365,6 +335,7 @@ def slide(
     yielding: NDArray[np.bool_],
     twists: Array,
     dt: float,
+    bounds: ImpactBounds | None = None,
 ) -> Motion:
     """How parts slide under constant loads while some of the connections can yield.
 
@@ -378,6 +349,7 @@ def slide(
         yielding: (C,) connections that can yield.
         twists: (N, 6) scaled twists at the start [m/s].
         dt: Length of the step [s].
+        bounds: Loads that would make more than this of the parts are scaled down to it.
 
     Raises:
         SolverError: The solver found no optimum.
@@ -390,6 +362,10 @@ def slide(
         return Motion(still, still, slip)
     bodies = _Bodies(parts, joints, pushes, side)
     speed = bodies.gathered(twists)
+    share = 1.0
+    if bounds is not None:
+        share = bodies.share_of(speed, dt, bounds)
+        bodies.loads *= share
     power, rate = bodies.friction(speed)
     change = np.zeros_like(speed)
     faint = _STILL * float(joints.pull.min())
@@ -401,12 +377,14 @@ def slide(
         total = float(power.sum())
         missing = total - float(wrench @ (bodies.relative @ speed))
         sliding = span
+        # One body stops after twice its energy over the power lost.
+        lost = total - float(bodies.loads @ speed)
+        stops = float(speed @ (bodies.mass @ speed)) / lost if lost > 0.0 else span
+        shortest = _SHORTEST * min(left, stops)
         if missing > _CONSISTENT * total + faint:
-            # Forces change on the way. One body stops after twice its energy over the power lost.
-            lost = total - float(bodies.loads @ speed)
-            stops = float(speed @ (bodies.mass @ speed)) / lost if lost > 0.0 else span
-            if number < _SPANS - 1:
-                span = stops if 0.0 < stops < 0.99 * span else 0.2 * span
+            # Forces change on the way.
+            if number < _SPANS - 1 and span > shortest:
+                span = max(stops if 0.0 < stops < 0.99 * span else 0.2 * span, shortest)
                 continue
             sliding = min(span, stops)
         change = (after - speed) / span
@@ -422,10 +400,10 @@ def slide(
         speed, power, rate, left = after, then, faster, left - span
         if left <= 1e-9 * dt:
             break
-        span = until if 1e-9 * dt < until < left else left
+        span = min(max(until, shortest), left)
     moved = bodies.spread(speed)
     slip[slip < _FAINT * slip.max()] = 0.0
-    return Motion(moved, parts.momenta(bodies.spread(change)), slip)
+    return Motion(moved, parts.momenta(bodies.spread(change)), slip, share)
 
 
 class _Bodies:
@@ -558,13 +536,50 @@ class _Bodies:
         corners = z + about_x * self._corners[:, :, 1] - about_y * self._corners[:, :, 0]
         return np.hstack([corners, x, y, x - y, x + y, turn]).reshape(-1)
 
-    def moved(self, speed: Array, span: float) -> tuple[Array, Array]:
+    def share_of(self, speed: Array, span: float, bounds: ImpactBounds) -> float:
+        """Part of the loads that makes of the bodies what an impact can make of them.
+
+        Args:
+            speed: (6 B,) scaled twists before [m/s].
+            span: How long the loads act [s].
+            bounds: What it can.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+
+        def excess(share: float) -> float:
+            after, _ = self.moved(speed, span, share)
+            work = 0.5 * span * share * float(self.loads @ (speed + after))
+            gained = np.linalg.norm(self.spread(after - speed)[:, :3], axis=1).max()
+            return max(float(gained) / bounds.speed, np.sqrt(max(work, 0.0) / bounds.energy))
+
+        low, high = 0.0, 1.0
+        share, found = 1.0, excess(1.0)
+        if found <= 1.0 + _CLOSE:
+            return share
+        before, known = 0.0, 0.0
+        for _ in range(_SOFTER):
+            # Speeds grow linearly with the loads, from where they make anything slide.
+            after = 0.5 * (low + high)
+            if min(known, found) > 0.0 and known != found:
+                likely = share + (1.0 - found) * (before - share) / (known - found)
+                after = likely if low < likely < high else after
+            before, known = share, found
+            share, found = after, excess(after)
+            if abs(found - 1.0) <= _CLOSE:
+                break
+            low, high = (low, share) if found > 1.0 else (share, high)
+        return share
+
+    def moved(self, speed: Array, span: float, share: float = 1.0) -> tuple[Array, Array]:
         """Where constant forces lead: least 1/2 v'Mv - v'(M v0 + h f) + h 1'mu over v and mu >= 0
         subject to J'v = R'mu and no contact closing.
 
         Args:
             speed: (6 B,) scaled twists before [m/s].
             span: Time h [s].
+            share: Factor of the loads.
 
         Returns:
             (6 B,) twists after [m/s], (6 K,) wrenches w of the crossing connections [N].
@@ -573,7 +588,7 @@ class _Bodies:
             SolverError: The solver found no optimum.
         """
         size, count = len(speed), len(self._lower)
-        target = self.mass @ speed / span + self.loads
+        target = self.mass @ speed / span + share * self.loads
         force = max(float(np.abs(target).max()), 1.0)
         linear = np.full(count, 1.0 / force)
         linear[:size] = -target / force
