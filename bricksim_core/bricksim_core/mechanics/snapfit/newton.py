@@ -22,7 +22,6 @@ from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
     PUSH_TOLERANCE,
-    TOLERANCE,
     Equations,
     Yielded,
 )
@@ -154,17 +153,7 @@ class NewtonSolver:
         limits, first = self._equations.limits, self._first_push
         members, count = state.members, np.searchsorted(state.members, self._first_push)
         own, held = members[:count], members[count:] - first
-        bound = limits.limit + np.maximum(overload, 0.0)
-        over = np.flatnonzero(limits.greatest(state.wrench) > bound + TOLERANCE)
-        excess = np.matmul(limits.rows_of(over), state.wrench[over, :, None])[:, :, 0]
-        excess -= bound[over, None]
-        place = np.full(len(bound), -1)
-        place[over] = np.arange(len(over))
-        active, row = np.divmod(own, ROWS)
-        taken = place[active] >= 0
-        excess[place[active[taken]], row[taken]] = -np.inf
-        worst = excess.argmax(axis=1) if len(over) else over
-        entering = (over * ROWS + worst)[excess[np.arange(len(over)), worst] > TOLERANCE]
+        entering, _ = limits.exceeded(state.wrench, overload, own)
         least = -NEGATIVE * np.abs(state.multiplier[:count]).max(initial=0.0)
         leaving = own[state.multiplier[:count] < least]
 

@@ -74,6 +74,30 @@ class Limits:
     softness: Array
     greatest: Callable[[Array], Array]
 
+    def exceeded(self, wrench: Array, overload: Array, members: IntArray) -> tuple[IntArray, Array]:
+        """The row of each joint that is exceeded most, of those that are not active.
+
+        Args:
+            wrench: (J, 6) scaled wrenches [N].
+            overload: (J,) what the joints are allowed beyond their limits.
+            members: The active rows, as joint * ROWS + row.
+
+        Returns:
+            The exceeded rows, numbered like the members, and by how much they are.
+        """
+        bound = self.limit + np.maximum(overload, 0.0)
+        over = np.flatnonzero(self.greatest(wrench) > bound + TOLERANCE)
+        excess = np.matmul(self.rows_of(over), wrench[over, :, None])[:, :, 0]
+        excess -= bound[over, None]
+        place = np.full(len(bound), -1)
+        place[over] = np.arange(len(over))
+        active, row = np.divmod(members, ROWS)
+        taken = place[active] >= 0
+        excess[place[active[taken]], row[taken]] = -np.inf
+        worst = excess.argmax(axis=1) if len(over) else over
+        most = excess[np.arange(len(over)), worst]
+        return (over * ROWS + worst)[most > TOLERANCE], most[most > TOLERANCE]
+
 
 @dataclass(frozen=True, eq=False)
 class Yielded:
@@ -351,18 +375,8 @@ class _Search:
         """
         solver, limits = self._solver, self._solver._limits
         state, overload = self._forces(members, self._multiplier, self._displaced)
-        bound = limits.limit + np.maximum(overload, 0.0)
-        over = np.flatnonzero(limits.greatest(state.wrench) > bound + TOLERANCE)
-        excess = np.matmul(limits.rows_of(over), state.wrench[over, :, None])[:, :, 0]
-        excess -= bound[over, None]
-        place = np.full(len(bound), -1)
-        place[over] = np.arange(len(over))
-        active, row = np.divmod(members[members < self._first], ROWS)
-        taken = place[active] >= 0
-        excess[place[active[taken]], row[taken]] = -np.inf
-        worst = excess.argmax(axis=1) if len(over) else over
-        most = excess[np.arange(len(over)), worst]
-        entering = (over * ROWS + worst)[most > TOLERANCE]
+        own = members[members < self._first]
+        entering, most = limits.exceeded(state.wrench, overload, own)
 
         closed = self._closing - solver._compliance * state.push
         held = members[members >= self._first] - self._first
@@ -371,7 +385,7 @@ class _Search:
         pulling = held[state.push[held] < -PUSH_TOLERANCE]
         if single:
             if len(entering):
-                return state, entering[[int(np.argmax(most[most > TOLERANCE]))]]
+                return state, entering[[int(np.argmax(most))]]
             if len(pulling):
                 return state, pulling[[int(np.argmin(state.push[pulling]))]] + self._first
             pressed = pressed[np.argsort(-closed[pressed])[:1]]
