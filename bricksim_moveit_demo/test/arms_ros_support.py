@@ -8,6 +8,9 @@ from typing import Any
 
 from arms_support import bricks, yawed
 from geometry_msgs.msg import Point, Pose, Quaternion
+from launch import LaunchDescription
+from launch_pytest.actions import ReadyToTest
+from launch_ros.actions import Node
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from ros_client import RosClient
@@ -24,6 +27,18 @@ from bricksim_msgs import msg, srv
 from bricksim_ros.publishing import LATCHED
 
 BRICK, PLATE = BrickShape(4, 2), BrickShape(8, 8, 1)
+
+
+def one_arm_cell(namespace: str = "") -> LaunchDescription:
+    """One arm in an empty scene, as fast as possible."""
+    node = Node(
+        package="bricksim_moveit_demo",
+        executable="simulator",
+        namespace=namespace or None,
+        parameters=[{"arms": 1, "real_time_factor": 0.0}],
+        output="screen",
+    )
+    return LaunchDescription([node, ReadyToTest()])
 
 
 def spawn(ros: RosClient, structure: Structure, fixed: bool = False) -> list[int]:

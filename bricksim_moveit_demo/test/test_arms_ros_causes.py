@@ -17,15 +17,13 @@ from arms_ros_support import (
     connections,
     lay_out,
     move,
+    one_arm_cell,
     parameter,
     rested,
     spawn,
 )
 from arms_support import bricks, yawed
 from geometry_msgs.msg import WrenchStamped
-from launch import LaunchDescription
-from launch_pytest.actions import ReadyToTest
-from launch_ros.actions import Node
 from ros_client import RosClient, ros_client
 from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import Result
@@ -41,13 +39,7 @@ SUCCEEDED, ABORTED = GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED
 @launch_pytest.fixture(scope="module")
 def cell(module_ros_domain_id):
     """One arm in an empty scene, as fast as possible."""
-    node = Node(
-        package="bricksim_moveit_demo",
-        executable="simulator",
-        parameters=[{"arms": 1, "real_time_factor": 0.0}],
-        output="screen",
-    )
-    return LaunchDescription([node, ReadyToTest()])
+    return one_arm_cell()
 
 
 pytestmark = [pytest.mark.launch(fixture=cell), pytest.mark.usefixtures("module_ros_domain_id")]

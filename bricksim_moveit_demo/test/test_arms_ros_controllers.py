@@ -10,7 +10,7 @@ import launch_pytest
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
-from arms_ros_support import set_state
+from arms_ros_support import one_arm_cell, set_state
 from arms_support import bricks, yawed
 from builtin_interfaces.msg import Duration
 from control_msgs.action import (
@@ -20,9 +20,6 @@ from control_msgs.action import (
 )
 from control_msgs.msg import JointTolerance
 from geometry_msgs.msg import WrenchStamped
-from launch import LaunchDescription
-from launch_pytest.actions import ReadyToTest
-from launch_ros.actions import Node
 from ros_client import RosClient, ros_client
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -47,14 +44,7 @@ PARALLEL = "fr3_parallel_gripper/gripper_cmd"
 @launch_pytest.fixture(scope="module")
 def arm(module_ros_domain_id):
     """One arm in an empty scene, in a namespace, as fast as possible."""
-    node = Node(
-        package="bricksim_moveit_demo",
-        executable="simulator",
-        namespace="cell",
-        parameters=[{"arms": 1, "real_time_factor": 0.0}],
-        output="screen",
-    )
-    return LaunchDescription([node, ReadyToTest()])
+    return one_arm_cell("cell")
 
 
 pytestmark = [pytest.mark.launch(fixture=arm), pytest.mark.usefixtures("module_ros_domain_id")]

@@ -8,12 +8,9 @@ from pathlib import Path
 import launch_pytest
 import pytest
 from action_msgs.msg import GoalStatus
-from arms_ros_support import BRICK, PLATE, connections, lay_out, parameter, spawn
+from arms_ros_support import BRICK, PLATE, connections, lay_out, one_arm_cell, parameter, spawn
 from arms_support import bricks, yawed
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
-from launch import LaunchDescription
-from launch_pytest.actions import ReadyToTest
-from launch_ros.actions import Node
 from ros_client import ros_client
 from simulation_interfaces.srv import ResetSimulation
 
@@ -30,13 +27,7 @@ ABORTED, CANCELED = GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED
 @launch_pytest.fixture(scope="module")
 def cell(module_ros_domain_id):
     """One arm in an empty scene, as fast as possible."""
-    node = Node(
-        package="bricksim_moveit_demo",
-        executable="simulator",
-        parameters=[{"arms": 1, "real_time_factor": 0.0}],
-        output="screen",
-    )
-    return LaunchDescription([node, ReadyToTest()])
+    return one_arm_cell()
 
 
 pytestmark = [pytest.mark.launch(fixture=cell), pytest.mark.usefixtures("module_ros_domain_id")]
