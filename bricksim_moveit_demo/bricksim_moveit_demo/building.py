@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,15 +11,13 @@ import numpy as np
 
 from bricksim_core.errors import StructureError
 from bricksim_core.sequencing.plan import AssemblyPlan, Step
-from bricksim_core.simulator import Simulator
-from bricksim_core.spatial import Array, inverse, transform
+from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.grasps import Grasp, planned_grasps
 from bricksim_moveit_demo.handling import BrickHandler
-from bricksim_moveit_demo.layout import TableLayout, arrange
 from bricksim_moveit_demo.reports import InsertionGoal, Report
 from bricksim_moveit_demo.world import World
 
@@ -122,6 +120,11 @@ def insertions(structure: Structure, plan: AssemblyPlan, arms: int = 1) -> list[
     return joining.insertions
 
 
+def needed(steps: Iterable[Insertion]) -> list[int]:
+    """Parts in the order in which insertions need them."""
+    return list(dict.fromkeys(p for step in steps for p in (step.goal.target, step.goal.part)))
+
+
 class _Joining:
     """Insertions so far, and which parts they join.
 
@@ -200,35 +203,6 @@ class _Joining:
         )
 
 
-def laid_out(
-    structure: Structure,
-    layout: TableLayout | None = None,
-    seed: int = 0,
-    noise: Callable[[np.random.Generator], Array] | None = None,
-) -> Structure:
-    """The base in its place and all other bricks loose on the table, ids as in the structure.
-
-    Args:
-        structure: What is to be built.
-        layout: Where things go.
-        seed: Seed of the layout.
-        noise: Further error of each brick's place, e.g. `Noise.sample`.
-
-    Raises:
-        TaskError: The bricks do not fit on the table.
-    """
-    layout = layout or TableLayout()
-    generator = np.random.default_rng([seed, 0x7AB1E])
-    base = base_part(structure)
-    graph = structure.graph
-    shapes = {p: graph.part(p).shape for p in graph.part_ids if p != base}
-    poses = arrange(shapes, layout, generator)
-    if noise is not None:
-        poses = {part: pose @ noise(generator) for part, pose in poses.items()}
-    poses[base] = transform([*layout.seat, 0.0])
-    return loose_bricks(structure, poses)
-
-
 def loose_bricks(structure: Structure, poses: Mapping[int, Array]) -> Structure:
     """Some bricks of a structure, connected to nothing, the base held by the world.
 
@@ -247,18 +221,6 @@ def loose_bricks(structure: Structure, poses: Mapping[int, Array]) -> Structure:
     return Structure(loose, component_poses, fixed, structure.name)
 
 
-def lay_out(
-    simulator: Simulator,
-    structure: Structure,
-    layout: TableLayout | None = None,
-    seed: int = 0,
-    noise: Callable[[np.random.Generator], Array] | None = None,
-) -> None:
-    """Puts what `laid_out` makes into an empty simulator, ids as in the structure."""
-    scene = laid_out(structure, layout, seed, noise)
-    simulator.spawn(scene, np.eye(4), part_ids={p: p for p in structure.graph.part_ids})
-
-
 class StructureBuilder:
     """Builds structures with one or more arms, one brick after the other.
 
@@ -270,7 +232,8 @@ class StructureBuilder:
         handlers: Arms by name.
         progress: Called after each brick with its report, bricks in place and bricks in all.
         starting: Called before each brick with its id, the arm, bricks in place and in all.
-        supply: Called before each brick with its id: puts it on the table if it is not there yet.
+        supply: Called before each insertion with what is pressed on and what is inserted, in ids
+            of the structure: puts them on the table if they are not there yet.
     """
 
     def __init__(
@@ -279,7 +242,7 @@ class StructureBuilder:
         handlers: Mapping[str, BrickHandler],
         progress: Callable[[Report, int, int], None] | None = None,
         starting: Callable[[int, str, int, int], None] | None = None,
-        supply: Callable[[int], None] | None = None,
+        supply: Callable[[int, int], None] | None = None,
     ) -> None:
         self._world = world
         self._supply = supply
@@ -297,7 +260,8 @@ class StructureBuilder:
 
         Args:
             steps: What to insert, in ids of the structure.
-            ids: World part ids by structure part ids; None: they are the same.
+            ids: World part ids by structure part ids, as they are when a brick's turn comes; None:
+                they are the same.
             stop_at_failure: End at the first brick that fails; else go on with what can be built.
         """
         begin = self._world.time
@@ -311,7 +275,7 @@ class StructureBuilder:
             done = sum(r.success for r in reports)
             if self._supply is not None:
                 try:
-                    self._supply((ids or {}).get(step.goal.part, step.goal.part))
+                    self._supply(step.goal.target, step.goal.part)
                 except TaskError as error:
                     message = message or f"brick {step.goal.part}: {error}"
                     break

@@ -16,6 +16,7 @@ from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import (
     StructureBuilder,
     Summary,
+    needed,
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.filming import Film
@@ -90,8 +91,8 @@ def assemble(
     steps = plan_bearable(structure, options.parameters, options.arms)
     simulator = _simulator(options)
     layout = layout or packing(options.arms)
-    order = [step.goal.part for step in steps]
-    supply = Supply(simulator, structure, order, layout, options.seed, options.noise.sample)
+    supply = Supply(simulator, structure, layout, options.seed, options.noise.sample)
+    supply.begin(needed(steps))
     arms = one_arm() if options.arms == 1 else two_arms()
     world = SimulatedWorld(simulator, arms, options.noise, options.seed)
     planner = create_planner(options.planner, arms, PlanningOptions(seed=options.seed))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bricks come onto the table in portions where they do not fit there all at once."""
+"""Bricks on the table: all at once, or in portions where they do not fit there all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,72 +13,107 @@ from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import base_part, loose_bricks
-from bricksim_moveit_demo.layout import TableLayout, arrange_some
+from bricksim_moveit_demo.errors import TaskError
+from bricksim_moveit_demo.layout import TableLayout, arrange, arrange_some
+
+Put = Callable[[Structure], Mapping[int, int]]
+"""Puts a structure into the scene; returns ids of its parts there by its own."""
 
 
 class Supply:
-    """Puts a structure's base and as many of its bricks as fit on the table, more when needed.
+    """Puts a structure's base and its bricks on the table; what does not fit comes when needed.
 
-    Ids are those of the structure. What fits all at once lies as `building.laid_out` has it.
+    What fits all at once lies there from the start. Otherwise only bricks whose place is given do,
+    and the rest comes in portions after `begin`.
 
     Args:
-        simulator: The simulator, empty.
+        simulator: The simulator, with nothing where the bricks go.
         structure: What is to be built.
-        order: Its bricks in the order in which they are needed; others come last.
         layout: Where things go.
         seed: Seed of the layout.
         noise: Further error of each brick's place, e.g. `Noise.sample`; None: none.
+        put: How bricks get into the scene; None: `Simulator.spawn`, with the structure's ids.
+
+    Attributes:
+        ids: Part id in the scene by part id of the structure, of all that is there.
 
     Raises:
-        TaskError: Not even one brick fits.
+        TaskError: Places are given for bricks that the structure does not have.
     """
 
     def __init__(
         self,
         simulator: Simulator,
         structure: Structure,
-        order: Sequence[int],
         layout: TableLayout,
         seed: int = 0,
         noise: Callable[[np.random.Generator], Array] | None = None,
+        put: Put | None = None,
     ) -> None:
+        self.ids: dict[int, int] = {}
         self._simulator = simulator
         self._structure = structure
-        self._layout = layout
         self._noise = noise
+        self._put = put or self._spawn
         self._generator = np.random.default_rng([seed, 0x7AB1E])
         self._base = base_part(structure)
-        needed = dict.fromkeys([*order, *structure.graph.part_ids])
-        self._waiting = [part for part in needed if part != self._base]
-        self._portion({self._base: transform([*layout.seat, 0.0])}, [])
         # Places that are given are for what lies there from the start.
         self._layout = replace(layout, places={})
+        self._waiting = [part for part in structure.graph.part_ids if part != self._base]
+        untouched = self._generator.bit_generator.state
+        try:
+            places = arrange(self._shapes(self._waiting), layout, self._generator)
+        except TaskError:
+            self._generator.bit_generator.state = untouched
+            given = [part for part in self._waiting if part in layout.places]
+            places = arrange(self._shapes(given), layout, self._generator)
+        self._lay(places, {self._base: transform([*layout.seat, 0.0])})
 
-    def __call__(self, part_id: int) -> None:
-        """Puts the next portion on free places of the table if a brick is not there yet.
+    def begin(self, order: Iterable[int]) -> None:
+        """Puts the first portion on the table.
+
+        Args:
+            order: Bricks in the order in which they are needed; others come last.
+
+        Raises:
+            TaskError: Not even one brick fits.
+        """
+        needed = dict.fromkeys([*order, *self._waiting])
+        self._waiting = [part for part in needed if part in self._waiting]
+        self._portion()
+
+    def __call__(self, *parts: int) -> None:
+        """Puts further portions on free places of the table until some bricks are there.
+
+        Args:
+            parts: Ids of the structure.
 
         Raises:
             TaskError: What lies there leaves no room.
         """
-        if part_id in self._waiting:
-            self._waiting.sort(key=lambda part: part != part_id)
-            self._portion({}, self._obstacles())
+        self._waiting.sort(key=lambda part: part not in parts)
+        while any(part in self._waiting for part in parts):
+            self._portion()
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _portion(
-        self, poses: dict[int, Array], obstacles: Sequence[tuple[float, float, float]]
-    ) -> None:
-        graph = self._structure.graph
+    def _portion(self) -> None:
         if self._waiting:
-            shapes = {part: graph.part(part).shape for part in self._waiting}
-            found = arrange_some(shapes, self._layout, self._generator, obstacles)
-            if self._noise is not None:
-                found = {part: pose @ self._noise(self._generator) for part, pose in found.items()}
-            poses = poses | found
-        scene = loose_bricks(self._structure, poses)
-        self._simulator.spawn(scene, np.eye(4), part_ids={part: part for part in poses})
-        self._waiting = [part for part in self._waiting if part not in poses]
+            self._lay(
+                arrange_some(
+                    self._shapes(self._waiting), self._layout, self._generator, self._obstacles()
+                )
+            )
+
+    def _lay(self, places: Mapping[int, Array], firm: Mapping[int, Array] | None = None) -> None:
+        """Puts bricks about where they are to lie, and others exactly there."""
+        if self._noise is not None:
+            places = {part: pose @ self._noise(self._generator) for part, pose in places.items()}
+        self.ids |= self._put(loose_bricks(self._structure, {**places, **(firm or {})}))
+        self._waiting = [part for part in self._waiting if part not in places]
+
+    def _shapes(self, parts: Sequence[int]) -> dict[int, BrickShape]:
+        return {part: self._structure.graph.part(part).shape for part in parts}
 
     def _obstacles(self) -> list[tuple[float, float, float]]:
         """x, y and radius [m] of all that is there but the base."""
@@ -86,8 +121,12 @@ class Supply:
         return [
             _circle(graph.part(part).shape, self._simulator.part_pose(part))
             for part in graph.part_ids
-            if part != self._base
+            if part != self.ids[self._base]
         ]
+
+    def _spawn(self, structure: Structure) -> Mapping[int, int]:
+        own = {part: part for part in structure.graph.part_ids}
+        return self._simulator.spawn(structure, np.eye(4), part_ids=own)
 
 
 def _circle(shape: BrickShape, pose: Array) -> tuple[float, float, float]:

@@ -18,7 +18,6 @@ from bricksim_moveit_demo.building import (
     StructureBuilder,
     base_part,
     insertions,
-    lay_out,
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.errors import Outcome, TaskError
@@ -46,7 +45,7 @@ def _build(text, seed, **more):
     structure = parse_structure(text, baseplate=(12, 14))
     plan = plan_assembly(structure, arms=1)
     simulator = Simulator()
-    lay_out(simulator, structure, seed=seed, noise=NOISE.sample)
+    Supply(simulator, structure, TableLayout(), seed, NOISE.sample)
     world = SimulatedWorld(simulator, one_arm(), NOISE, seed)
     handler = BrickHandler(world, EmbeddedPlanner(one_arm(), PlanningOptions(seed=seed)), "fr3")
     builder = StructureBuilder(world, {"fr3": handler})
@@ -76,7 +75,7 @@ def test_sub_assembly_is_joined_on_the_table_and_put_in_place_whole():
     plan = plan_assembly(structure, arms=1)
     assert any(step.subassembly is not None for step in plan.steps)
     simulator = Simulator()
-    lay_out(simulator, structure, seed=1)
+    Supply(simulator, structure, TableLayout(), seed=1)
     world = SimulatedWorld(simulator, one_arm())
     handler = BrickHandler(world, EmbeddedPlanner(one_arm(), PlanningOptions()), "fr3")
     summary = StructureBuilder(world, {"fr3": handler}).build(insertions(structure, plan))
@@ -111,7 +110,7 @@ def test_two_arms_take_the_bricks_next_to_them_and_do_not_meet():
     places = dict(zip(order, (near, far, (0.36, 0.25, 0.4)), strict=True))
     simulator = Simulator()
     layout = replace(packing(2), places=places)
-    lay_out(simulator, structure, layout, seed=2, noise=NOISE.sample)
+    Supply(simulator, structure, layout, 2, NOISE.sample)
     arms = two_arms()
     world = SimulatedWorld(simulator, arms, NOISE, 2)
     planner = EmbeddedPlanner(arms, PlanningOptions(seed=2))
@@ -130,7 +129,7 @@ def test_brick_that_one_arm_does_not_reach_is_brought_by_the_other():
     structure = parse_structure("2x4 (4,4,0)\n", baseplate=(8, 8))
     simulator = Simulator()
     layout = TableLayout(seat=(0.3, 0.0), places={1: (0.88, 0.3, 0.3)})
-    lay_out(simulator, structure, layout)
+    Supply(simulator, structure, layout)
     arms = two_arms()
     world = SimulatedWorld(simulator, arms)
     planner = EmbeddedPlanner(arms, PlanningOptions())
@@ -230,8 +229,10 @@ def test_bricks_that_do_not_fit_come_later():
     region = Region(0.3, 0.2, 0.36, 0.26)
     layout = TableLayout(regions=(region,), places={5: (0.5, -0.3, 0.0)})
     simulator = Simulator()
-    supply = Supply(simulator, structure, [3, 1, 2, 4, 5, 6], layout, seed=3)
-    supply(3)
+    supply = Supply(simulator, structure, layout, seed=3)
+    assert set(simulator.graph.part_ids) == {0, 5}
+    supply.begin([3, 1, 2, 4])
+    supply(0, 3)
     assert set(simulator.graph.part_ids) == {0, 5, 3}
     with pytest.raises(TaskError, match="does not fit"):
         supply(2)

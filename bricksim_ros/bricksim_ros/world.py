@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
@@ -232,6 +232,7 @@ class World:
         hold: bool | None = None,
         rename: bool = False,
         initial: bool = False,
+        part_ids: Mapping[int, int] | None = None,
     ) -> Entity:
         """Puts a structure into the world.
 
@@ -243,6 +244,7 @@ class World:
                 nothing; None: what the structure says.
             rename: Take another name if this one is in use.
             initial: It belongs to the scene.
+            part_ids: See `Simulator.spawn`.
 
         Raises:
             NameTakenError, NameInvalidError: The name cannot be used.
@@ -252,8 +254,8 @@ class World:
         if (rename or not name) and self._taken(wanted):
             wanted = next(n for i in itertools.count(1) if not self._taken(n := f"{wanted}_{i}"))
         self._require_free(wanted)
-        part_ids = self._put(structure, world_T_structure, hold, None)
-        entity = Entity(wanted, structure, world_T_structure.copy(), hold, part_ids, initial)
+        ids = self._put(structure, world_T_structure, hold, part_ids)
+        entity = Entity(wanted, structure, world_T_structure.copy(), hold, ids, initial)
         self._entities[wanted] = entity
         if initial:
             self._scene[wanted] = entity
@@ -361,7 +363,7 @@ class World:
         structure: Structure,
         world_T_structure: Array,
         hold: bool | None,
-        part_ids: dict[int, int] | None,
+        part_ids: Mapping[int, int] | None,
     ) -> dict[int, int]:
         fixed = set() if hold is False else set(structure.fixed)
         if hold:

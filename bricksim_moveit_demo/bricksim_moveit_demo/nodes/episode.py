@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from bricksim_core.errors import BrickSimError
 from bricksim_core.formats import read_structure
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import Summary, laid_out
+from bricksim_moveit_demo.building import Summary
 from bricksim_moveit_demo.errors import TaskError
 from bricksim_moveit_demo.filming import Film
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, in_hand_bricks, join_in_hand
@@ -21,6 +21,7 @@ from bricksim_moveit_demo.nodes.parameters import EPISODES
 from bricksim_moveit_demo.nodes.tasks import TaskServer
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import RESULT_FILES, SceneOptions, write_results
+from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 from bricksim_ros import parameters
 from bricksim_ros.scene import resolve_uri
@@ -43,8 +44,8 @@ class Episode(ABC):
         """Name of what is made."""
 
     @abstractmethod
-    def bricks(self) -> Structure:
-        """Bricks as they lie at the beginning."""
+    def lay_out(self, world: World) -> None:
+        """Puts bricks into the world, as they lie at the beginning."""
 
     @abstractmethod
     def work(self, scene: SimulatedWorld, tasks: TaskServer) -> Summary | InHandSummary:
@@ -53,10 +54,6 @@ class Episode(ABC):
         Raises:
             BrickSimError: It cannot even be begun.
         """
-
-    def lay_out(self, world: World) -> None:
-        """Puts the bricks into the world."""
-        world.spawn(self.name, self.bricks(), np.eye(4), initial=True)
 
     def server(self, scene: SimulatedWorld, tasks: TaskServer) -> EpisodeServer:
         """What carries it out in a node."""
@@ -76,6 +73,7 @@ class AssembleEpisode(Episode):
         if not path:
             raise TaskError("parameter structure is empty, expected a structure file")
         self._structure = read_structure(resolve_uri(path))
+        self._supply: Supply | None = None
         chosen = parameters.value(node, "layout")
         self._layout = packing(parameters.value(node, "arms"))
         if chosen != "packing":
@@ -86,9 +84,23 @@ class AssembleEpisode(Episode):
         """Name of the structure."""
         return self._structure.name
 
-    def bricks(self) -> Structure:
-        """See `laid_out`."""
-        return laid_out(self._structure, self._layout, self._seed, self._noise.sample)
+    def lay_out(self, world: World) -> None:
+        """Lays the base and all bricks on the table; if they do not fit, first the base alone."""
+
+        def put(structure: Structure) -> Mapping[int, int]:
+            graph = world.simulator.graph
+            ids = {part: part for part in structure.graph.part_ids if part not in graph}
+            if self._supply is not None:
+                # What comes later is no part of the scene that a reset goes back to.
+                placed = world.simulator.spawn(structure, np.eye(4), part_ids=ids)
+                self._node.publish_now()
+                return placed
+            return world.spawn(self.name, structure, np.eye(4), initial=True, part_ids=ids).part_ids
+
+        sample = self._noise.sample
+        self._supply = Supply(
+            world.simulator, self._structure, self._layout, self._seed, sample, put
+        )
 
     def work(self, scene: SimulatedWorld, tasks: TaskServer) -> Summary:
         """Builds."""
@@ -98,7 +110,7 @@ class AssembleEpisode(Episode):
             text += f" {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
             self.tell(f"{text}  {report.message}".rstrip())
 
-        return tasks.build(self._structure, progress=progress)
+        return tasks.build(self._structure, progress=progress, supply=self._supply)
 
 
 class InHandEpisode(Episode):
@@ -118,9 +130,10 @@ class InHandEpisode(Episode):
         """Name of the scene."""
         return "inhand"
 
-    def bricks(self) -> Structure:
-        """See `in_hand_bricks`."""
-        return in_hand_bricks(self._scene, self._seed)
+    def lay_out(self, world: World) -> None:
+        """Lays out `in_hand_bricks`."""
+        bricks = in_hand_bricks(self._scene, self._seed)
+        world.spawn(self.name, bricks, np.eye(4), initial=True)
 
     def work(self, scene: SimulatedWorld, tasks: TaskServer) -> InHandSummary:
         """Joins and places."""

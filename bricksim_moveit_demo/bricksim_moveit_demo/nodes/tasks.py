@@ -17,7 +17,7 @@ from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.spatial import Array
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import StructureBuilder, Summary
+from bricksim_moveit_demo.building import StructureBuilder, Summary, needed
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.foreseeing import plan_bearable
 from bricksim_moveit_demo.handling import BrickHandler
@@ -26,6 +26,7 @@ from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE, task_parameters
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.reports import InsertionGoal, Report, Stage
+from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import SimulatedWorld
 from bricksim_msgs import action, msg
 from bricksim_ros import conversions, parameters
@@ -273,8 +274,9 @@ class TaskServer(Server):
         starting: Callable[[int, str, int, int], None] | None = None,
         stop_at_failure: bool = False,
         progress: Callable[[Report, int, int], None] | None = None,
+        supply: Supply | None = None,
     ) -> Summary:
-        """Builds a structure from bricks of the scene.
+        """Builds a structure from bricks of the scene, or from those of a supply.
 
         Raises:
             BrickSimError: It cannot be built, or bricks are missing.
@@ -282,10 +284,14 @@ class TaskServer(Server):
         handlers = arms or self.handlers
         parameters = next(iter(handlers.values())).parameters
         steps = plan_bearable(structure, parameters, len(handlers))
-        graph = self._world.graph
-        order = [step.goal.part for step in steps]
-        ids = match_bricks(structure, graph, self._world.fixed_parts, base, order)
-        builder = StructureBuilder(self._world, handlers, progress, starting)
+        order = needed(steps)
+        if supply is None:
+            fixed = self._world.fixed_parts
+            ids = match_bricks(structure, self._world.graph, fixed, base, order)
+        else:
+            supply.begin(order)
+            ids = supply.ids
+        builder = StructureBuilder(self._world, handlers, progress, starting, supply)
         return builder.build(steps, ids, stop_at_failure)
 
     # -- inside -------------------------------------------------------------------------------
