@@ -241,6 +241,100 @@ def test_teleport_and_hold(make):
     np.testing.assert_allclose(report.twist[0], expected, atol=1e-4)
 
 
+@pytest.fixture
+def resting(make):
+    """A wall and, apart, one brick on another and one alone: all asleep."""
+    engine = make()
+    graph, wall = _wall(7)
+    below, above, alone = 100, 101, 102
+    height = 0.0096 + 0.0017
+    layouts = {i: brick_layout(part_id=i) for i in (below, above, alone)}
+    places = {below: at(0.2, 0, 0), above: at(0.2, 0, height), alone: at(0.4, 0, 0)}
+    bodies = [body(i, layout, places[i]) for i, layout in layouts.items()]
+    engine.update([], [_spec(graph, wall, at(0, 0, 0)), *bodies])
+    reports = [engine.step() for _ in range(360)]
+    assert reports[-1].still.all()
+    return engine, reports, layouts
+
+
+def test_what_rests_sleeps_where_it_stood_and_carries_what_it_carried(resting):
+    """Without sleep it would go on as before: the same place, and the weight as contact."""
+    engine, reports, _ = resting
+    awake, asleep = reports[200], reports[-1]
+    np.testing.assert_allclose(asleep.world_T_component, awake.world_T_component, atol=2e-5)
+    assert not asleep.twist.any()
+    masses = np.array([engine.scene.bodies[c].layout.masses.sum() for c in asleep.component_ids])
+    contacts = asleep.contacts
+    ground = contacts.part_a == -1
+    found = contacts.impulse[ground][:, 2].sum() / engine.timestep
+    assert found == pytest.approx(9.81 * masses.sum(), rel=2e-3)
+    upper = contacts.impulse[contacts.part_b == 101]
+    lower = contacts.impulse[contacts.part_a == 101]
+    carried = (upper.sum(axis=0) - lower.sum(axis=0))[2] / engine.timestep
+    assert carried == pytest.approx(9.81 * masses[2], rel=1e-2)
+    before = engine.step()
+    for name in ("position", "impulse", "part_a", "part_b"):
+        after = getattr(engine.step().contacts, name)
+        np.testing.assert_array_equal(after, getattr(before.contacts, name))
+    assert len(before.fresh) == 0
+
+
+def test_a_wrench_wakes_what_it_acts_on_and_what_touches_it(resting):
+    engine, _, layouts = resting
+    push = 0.5 * layouts[100].masses[0] * 9.81
+    engine.apply_wrench(100, np.array([0, 0, push, 0, 0, 0]))
+    report = engine.step()
+    rows = dict(zip(report.component_ids.tolist(), report.still.tolist(), strict=True))
+    assert [rows[i] for i in (100, 101, 102)] == [False, False, True]
+    weight = 9.81 * layouts[100].masses[0] * 2 * engine.timestep
+    own = (report.contacts.part_b == 100) & (report.contacts.part_a == -1)
+    found = report.contacts.impulse[own][:, 2].sum()
+    assert found == pytest.approx(weight - push * engine.timestep, rel=0.05)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_stood_on_something_falls_when_it_goes(resting, held):
+    engine, _, layouts = resting
+    if held:  # the world takes it, it sleeps on, and then it goes
+        engine.update([100], [body(100, layouts[100], at(0.2, 0, 0), fixed=True)])
+        for _ in range(360):
+            report = engine.step()
+        assert report.still.all()
+    engine.update([100], [])
+    report = engine.step()
+    rows = report.component_ids.tolist()
+    assert report.twist[rows.index(101), 2] == pytest.approx(-9.81 * engine.timestep, rel=1e-3)
+    assert (report.twist[rows.index(102)] == 0.0).all() or held
+
+
+def test_what_is_hit_wakes(resting):
+    engine, _, layouts = resting
+    mass = layouts[102].masses[0]
+    flying = body(200, brick_layout(part_id=200), at(0.439, 0, 0.001), (-1.0, 0, 0, 0, 0, 0))
+    engine.update([], [flying])
+    for _ in range(12):
+        report = engine.step()
+    rows = report.component_ids.tolist()
+    twists = report.twist[[rows.index(102), rows.index(200)], 0]
+    assert twists[0] < -0.1
+    assert mass * twists.sum() > -1.0 * mass  # friction takes some, nothing is added
+    assert report.still[rows.index(101)]
+
+
+def test_sleep_can_be_switched_off():
+    engine = create_engine("ovphysx", sleeping=False)
+    try:
+        engine.update([], [body(0, brick_layout(), at(0, 0, 0))])
+        for _ in range(300):
+            report = engine.step()
+        assert report.still is not None
+        assert not report.still.any()
+        assert report.fresh is not None
+        assert len(report.fresh) == len(report.contacts) > 0
+    finally:
+        engine.close()
+
+
 def test_overlaps(make):
     engine = make()
     layout = brick_layout(BrickShape(2, 2))

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
+from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts
+from bricksim_core.engines.contact_lists import join_contacts, no_contacts
 from bricksim_core.engines.protocol import BODY_SHAPE, NO_PART, STUD_SHAPE
 
 COLLIDERS = {
@@ -80,3 +81,13 @@ def test_points_without_impulse_and_pairs_without_a_brick_are_left_out():
 def test_nothing():
     assert len(contacts(_events([], np.zeros(0)), Colliders(COLLIDERS.__getitem__))) == 0
     assert len(no_contacts()) == 0
+
+
+def test_lists_with_other_names_are_joined_by_name():
+    colliders = Colliders(COLLIDERS.__getitem__)
+    hand = contacts(_events([(10, 31)], [1.0]), colliders)
+    both = contacts(_events([(20, 30), (11, 20)], [2.0, 3.0]), colliders)
+    joined = join_contacts([both, no_contacts(), hand])
+    assert [joined.names[i] if i >= 0 else "" for i in joined.other] == ["ground", "", "arm/hand"]
+    assert joined.part_b.tolist() == [8, 7, 7]
+    np.testing.assert_array_equal(joined.normal_impulse, [2.0, 3.0, 1.0])

@@ -8,7 +8,8 @@ are CPU time of the process, which other work on the machine disturbs least.
 - step: median time of a step of a wall that stands on the ground.
 - drift: how far a wall's bricks have moved against each other after two seconds of tumbling.
 - frame: median and 99th percentile of whole frames (`Simulator.step`, four engine steps with all
-  mechanics) of the wall at rest, dropped on its edge, and of as many loose bricks.
+  mechanics) of the wall at rest (asleep), pushed lightly (hence awake), dropped on its edge, and of
+  as many loose bricks at rest.
 - episode: ten simulated seconds with 50 bricks: one is pressed onto a wall and connects (to 2 s),
   the wall stands (to 4 s), is dropped on its edge, breaks, and its pieces come to rest. Its
   real-time factor, and how many of its 600 frames took longer than 1/60 s.
@@ -123,7 +124,9 @@ def _step_time(name: str, count: int) -> float:
         engine.close()
 
 
-_CASES = ("at rest", "dropped", "loose")
+_CASES = ("at rest", "pushed", "dropped", "loose")
+_SETTLING = {"at rest": 180, "pushed": 3, "dropped": 3, "loose": 180}
+"""Frames that are not measured."""
 
 
 def _frames(name: str, count: int, case: str) -> tuple[float, float]:
@@ -143,13 +146,16 @@ def _frames(name: str, count: int, case: str) -> tuple[float, float]:
             structure = Structure(graph, {graph.component_ids[0]: np.eye(4)})
             tilt = [0.2, 0.1, 0.0, 0.97] if case == "dropped" else [0.0, 0.0, 0.0, 1.0]
             rotation, height = transform([0, 0, 0], tilt)[:3, :3], 0.1 * (case == "dropped")
-            simulator.spawn(structure, standing(structure, rotation, height))
+            parts = simulator.spawn(structure, standing(structure, rotation, height))
         times = []
-        for _ in range(123):
+        for frame in range(_SETTLING[case] + 120):
+            if case == "pushed":
+                simulator.apply_wrench(parts[0], [0, 0, -1e-3 * (1 + frame % 2), 0, 0, 0])
             start = time.process_time()
             simulator.step()
             times.append(1e3 * (time.process_time() - start))
-        return float(np.median(times[3:])), float(np.percentile(times[3:], 99))
+        times = times[_SETTLING[case] :]
+        return float(np.median(times)), float(np.percentile(times, 99))
     finally:
         simulator.engine.close()
 

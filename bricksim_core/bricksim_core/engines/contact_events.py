@@ -49,12 +49,6 @@ class ContactEvents:
     anchor_impulse: Array
 
 
-def no_contacts() -> Contacts:
-    """None."""
-    none, vectors = np.zeros(0, dtype=np.int64), np.zeros((0, 3))
-    return Contacts(none, none, none, none, none, (), vectors, vectors, np.zeros(0), vectors)
-
-
 class Colliders:
     """What colliders are, by their handles; each is looked up once.
 

@@ -33,6 +33,8 @@ class PhysxSettings:
             50 or 200 welded bricks takes 0.55 or 0.4 of the time, the same run still repeats bit by
             bit, but bricks at rest keep 3 to 5 times the residual velocity (0.1 rad/s at worst,
             without moving).
+        sleeping: Components that rest sleep until something touches, pushes or leaves them
+            (`engines/rest.py`): they cost nothing and are perfectly still. On ovphysx only.
         armature: Inertia of the motors of joints for which a robot names none [kg m^2 or kg].
     """
 
@@ -47,6 +49,7 @@ class PhysxSettings:
     contact_offset: float = 0.0005
     depenetration_velocity: float = 1.0
     enhanced_determinism: bool = True
+    sleeping: bool = True
     armature: float = 0.1
 
     def __post_init__(self) -> None:

@@ -95,6 +95,10 @@ class RigidGroups:
         linear = twists[:, :3] + cross(twists[:, 3:], coms - centre)
         return poses, np.concatenate([linear, twists[:, 3:]], axis=1)
 
+    def all_parts(self, parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(K,) whether something holds, (N,), for all parts of each component."""
+        return np.logical_and.reduceat(parts, self.starts) if len(self) else parts
+
     def fit(self, world_T_parts: Array, twists: Array) -> tuple[Array, Array]:
         """The rigid motion of each component that fits the motions of its parts.
 

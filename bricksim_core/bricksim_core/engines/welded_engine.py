@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes, concatenate, penetrating
 from bricksim_core.engines.contact_events import Colliders, Identity
+from bricksim_core.engines.contact_lists import join_contacts, no_contacts
 from bricksim_core.engines.physx_settings import PhysxSettings
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
@@ -23,6 +24,7 @@ from bricksim_core.engines.protocol import (
     RobotSpec,
     StepReport,
 )
+from bricksim_core.engines.rest import Rest
 from bricksim_core.engines.usd import names
 from bricksim_core.engines.welded import Edits, WeldedScene
 from bricksim_core.errors import EngineError
@@ -102,6 +104,9 @@ class WeldedEngine(ABC):
         self._time = 0.0
         self._poses = np.zeros((0, 4, 4))
         self._twists = np.zeros((0, 6))
+        scene = self.scene
+        self._rest = Rest(scene.groups, scene.ids, scene.fixed, self.timestep)
+        self._held = self._rest.contacts
         self.colliders = Colliders(self._identify)
 
     # -- for subclasses -----------------------------------------------------------------------
@@ -146,6 +151,14 @@ class WeldedEngine(ABC):
     @abstractmethod
     def restart(self) -> None:
         """Takes all bodies out, so that PhysX remembers nothing of them; robots stay."""
+
+    def put_to_sleep(self, part_ids: Sequence[int], sleep: bool) -> None:
+        """Lets free bricks sleep, or wakes them; only if `PhysxSettings.sleeping`."""
+        raise NotImplementedError
+
+    def read_sleeping(self) -> NDArray[np.bool_]:
+        """(N,) which bricks sleep, in the order of the scene's groups; as `put_to_sleep`."""
+        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:
@@ -202,6 +215,7 @@ class WeldedEngine(ABC):
         for part_id in edits.deleted:
             self._wrenches.pop(part_id, None)
         self.carry_out(edits)
+        self._wake(edits)
 
     def apply_wrench(self, part_id: int, wrench: Array) -> None:
         """Applies (6,) force and torque at a brick's COM, next step only."""
@@ -216,26 +230,42 @@ class WeldedEngine(ABC):
         """Advances by one `timestep`."""
         for robot in self.robots.values():
             robot.advance(self.timestep)
-        self._push_wrenches()
-        self.advance()
-        self._time += self.timestep
-        poses, twists = self.scene.groups.fit(*self.part_motion())
+        pushed = self._push_wrenches()
+        rest = self._rest
         previous_poses, previous_twists = self._poses, self._twists
-        fixed = self.scene.fixed
-        poses[fixed] = previous_poses[fixed]
-        twists[fixed] = 0.0
-        if not np.all(np.isfinite(poses)) or not np.all(np.isfinite(twists)):
-            raise EngineError(f"the state at {self._time:.4f} s is not finite")
-        self._poses, self._twists = poses, twists
+        if rest.nothing_moves and not pushed and not self.robots:
+            found = no_contacts()
+            if previous_twists.any():  # what has just fallen asleep
+                self._twists = np.zeros_like(previous_twists)
+        else:
+            self.advance()
+            if rest.asleep.any():
+                rest.keep(self.scene.groups.all_parts(self.read_sleeping()))
+            self._poses, self._twists = self._read_motion()
+            found = self.read_contacts()
+        self._time += self.timestep
+        touching = join_contacts([found, rest.contacts])
+        still = rest.asleep & ~previous_twists.any(axis=1)
+        # What the world holds is still if its contacts are: those of sleepers, and no others.
+        still |= self.scene.fixed & (rest.contacts is self._held)
+        still[rest.components_of(found)] = False
+        self._held = rest.contacts
+        if self.settings.sleeping and not rest.nothing_moves:
+            sleep = rest.observe(self._poses, found, pushed)
+            if sleep.any():
+                groups = self.scene.groups
+                self.put_to_sleep(groups.part_ids[sleep[groups.group]].tolist(), True)
         return StepReport(
             time=self._time,
             dt=self.timestep,
             component_ids=self.scene.ids,
-            world_T_component=poses,
-            twist=twists,
+            world_T_component=self._poses,
+            twist=self._twists,
             previous_world_T_component=previous_poses,
             previous_twist=previous_twists,
-            contacts=self.read_contacts(),
+            contacts=touching,
+            still=still,
+            fresh=found,
         )
 
     def snapshot(self) -> Snapshot:
@@ -335,20 +365,51 @@ class WeldedEngine(ABC):
                 return NO_PART, BODY_SHAPE, f"{name}/{link}"
         return NO_PART, BODY_SHAPE, "ground" if path == names.GROUND else path
 
-    def _push_wrenches(self) -> None:
+    def _read_motion(self) -> tuple[Array, Array]:
+        """Poses and twists of the components after a step.
+
+        Raises:
+            EngineError: They are not finite.
+        """
+        poses, twists = self._poses.copy(), np.zeros_like(self._twists)
+        moves = ~(self.scene.fixed | self._rest.asleep)
+        if moves.any():
+            found = self.scene.groups.fit(*self.part_motion())
+            poses[moves], twists[moves] = found[0][moves], found[1][moves]
+            if not np.all(np.isfinite(poses)) or not np.all(np.isfinite(twists)):
+                raise EngineError(f"the state at {self._time + self.timestep:.4f} s is not finite")
+        return poses, twists
+
+    def _wake(self, edits: Edits) -> None:
+        """Goes on with what rests after edits."""
+        changed = {*edits.deleted, *edits.held}
+        changed |= {body.part_id for body in (*edits.created, *edits.moved)}
+        for prim, targets in edits.filters.items():
+            changed |= {prim.part_id, *(target.part_id for target in targets)}
+        changed |= {part for pair in edits.unwelded for part in pair}
+        changed |= {part for weld in edits.welded for part in weld.pair}
+        scene, slept = self.scene, self._rest.sleepers
+        self._rest = self._rest.after(scene.groups, scene.ids, scene.fixed, changed)
+        woken = (slept - self._rest.sleepers) & set(scene.groups.part_ids.tolist())
+        if woken:
+            self.put_to_sleep(sorted(woken), False)
+
+    def _push_wrenches(self) -> Collection[int]:
+        """Hands over the wrenches of the next step; returns the parts that they act on."""
         if not self._wrenches:
-            return
+            return ()
         fixed = {p for s in self.scene.bodies.values() if s.fixed for p in s.layout.part_ids}
         wrenches = {p: w for p, w in self._wrenches.items() if p not in fixed}
         self._wrenches = {}
         if not wrenches:
-            return
+            return ()
         groups = self.scene.groups
         poses, _ = self.part_states
         index = {p: i for i, p in enumerate(groups.part_ids.tolist())}
         rows = [index[p] for p in wrenches]
         points = transform_points(poses[rows], groups.local_coms[rows])
         self.push(list(wrenches), np.array(list(wrenches.values())), points)
+        return wrenches.keys()
 
     def _overlaps(self, body: BodySpec, present: Boxes, robots: bool) -> bool:
         boxes = brick_boxes(body.layout).moved(body.world_T_component)

@@ -14,7 +14,8 @@ from omni.physx.bindings._physx import (
     FrictionAnchorsDataVector,
 )
 
-from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
+from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts
+from bricksim_core.engines.contact_lists import no_contacts
 from bricksim_core.engines.protocol import Contacts
 from bricksim_core.spatial import Array
 

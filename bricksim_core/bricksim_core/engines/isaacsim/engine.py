@@ -9,6 +9,7 @@ run time. Physics is stepped by the SimulationManager on the CPU; the applicatio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import carb
 import carb.settings
@@ -50,7 +51,7 @@ class IsaacEngine(WeldedEngine):
     """
 
     def __init__(self, app: SimulationApp, settings: PhysxSettings, options: IsaacOptions) -> None:
-        super().__init__(settings)
+        super().__init__(replace(settings, sleeping=False))
         self.app = app
         self.options = options
         self._frame = 0
@@ -60,7 +61,7 @@ class IsaacEngine(WeldedEngine):
         create_new_stage()
         # What hears of a new stage forgets its physics scenes: now, not at the first update later.
         app.update()
-        self.author = StageAuthor(kit.current_stage(), settings)
+        self.author = StageAuthor(kit.current_stage(), self.settings)
         self.author.scene()
         # The step is on our scene; given here, it would be cut to 1/int(1/dt).
         SimulationManager.setup_simulation(device="cpu")

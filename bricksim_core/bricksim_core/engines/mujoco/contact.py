@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -109,48 +108,4 @@ def read_contacts(data: mujoco.MjData, geoms: GeomTable, dt: float) -> Contacts:
         normal=frame[:, 0] * sign[:, None],
         normal_impulse=force[:, 0] * dt,
         impulse=impulse,
-    )
-
-
-def take_contacts(contacts: Contacts, rows: NDArray[np.bool_]) -> Contacts:
-    """Some of the contacts."""
-    return Contacts(
-        part_a=contacts.part_a[rows],
-        part_b=contacts.part_b[rows],
-        shape_a=contacts.shape_a[rows],
-        shape_b=contacts.shape_b[rows],
-        other=contacts.other[rows],
-        names=contacts.names,
-        position=contacts.position[rows],
-        normal=contacts.normal[rows],
-        normal_impulse=contacts.normal_impulse[rows],
-        impulse=contacts.impulse[rows],
-    )
-
-
-def join_contacts(lists: Sequence[Contacts]) -> Contacts:
-    """All contacts of several lists with the same names."""
-    filled = [c for c in lists if len(c)]
-    if len(filled) < 2:
-        return filled[0] if filled else lists[0]
-    return Contacts(
-        part_a=np.concatenate([c.part_a for c in filled]),
-        part_b=np.concatenate([c.part_b for c in filled]),
-        shape_a=np.concatenate([c.shape_a for c in filled]),
-        shape_b=np.concatenate([c.shape_b for c in filled]),
-        other=np.concatenate([c.other for c in filled]),
-        names=filled[0].names,
-        position=np.concatenate([c.position for c in filled]),
-        normal=np.concatenate([c.normal for c in filled]),
-        normal_impulse=np.concatenate([c.normal_impulse for c in filled]),
-        impulse=np.concatenate([c.impulse for c in filled]),
-    )
-
-
-def no_contacts(geoms: GeomTable) -> Contacts:
-    """An empty list."""
-    none = np.zeros(0, dtype=np.int64)
-    vectors = np.zeros((0, 3))
-    return Contacts(
-        none, none, none, none, none, geoms.names, vectors, vectors, np.zeros(0), vectors
     )

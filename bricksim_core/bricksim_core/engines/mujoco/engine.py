@@ -19,13 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
+from bricksim_core.engines.contact_lists import join_contacts, no_contacts
 from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
-from bricksim_core.engines.mujoco.contact import (
-    ContactParameters,
-    join_contacts,
-    no_contacts,
-    read_contacts,
-)
+from bricksim_core.engines.mujoco.contact import ContactParameters, read_contacts
 from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_drives
 from bricksim_core.engines.mujoco.index import SceneIndex, make_index
 from bricksim_core.engines.mujoco.masking import mask_far
@@ -134,7 +130,7 @@ class MujocoEngine:
         self._data = mujoco.MjData(self._model)
         self._index = make_index(self._pool, {}, {})
         self._poses, self._twists = read_state(self._data, self._index)
-        self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms))
+        self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms.names))
         # What rests since the last edit, until a step has seen it.
         self._changed_to: Resting | None = self._resting
 
@@ -350,7 +346,7 @@ class MujocoEngine:
         self._carry_over(old_data, old_index, new)
         self._poses, self._twists = read_state(data, self._index)
         asleep = np.zeros(len(self._index.free), dtype=np.bool_)
-        self._resting = self._changed_to = Resting(asleep, no_contacts(self._index.geoms))
+        self._resting = self._changed_to = Resting(asleep, no_contacts(self._index.geoms.names))
 
     def _carry_over(
         self, old_data: mujoco.MjData, old_index: SceneIndex, new: Mapping[int, Body]
@@ -403,7 +399,7 @@ class MujocoEngine:
         resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
         if self._nothing_moves():
-            fresh, touching = no_contacts(index.geoms), resting.contacts
+            fresh, touching = no_contacts(index.geoms.names), resting.contacts
         else:
             fresh = join_contacts(self._advance_parts())
             self._resting, touching = resting.after(data, index, fresh)

@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.engines.contact_lists import join_contacts, take_contacts
 from bricksim_core.engines.mujoco.bodies import rotations
 from bricksim_core.engines.mujoco.carrying import carrier, carry
-from bricksim_core.engines.mujoco.contact import join_contacts, take_contacts
 from bricksim_core.engines.mujoco.index import SceneIndex
 from bricksim_core.engines.mujoco.spinning import SLOW, spin_torque
 from bricksim_core.engines.protocol import NO_PART, Contacts

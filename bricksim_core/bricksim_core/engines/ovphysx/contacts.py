@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from ovphysx.types import SimObjectType
 
-from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts, no_contacts
+from bricksim_core.engines.contact_events import Colliders, ContactEvents, contacts
+from bricksim_core.engines.contact_lists import no_contacts
 from bricksim_core.engines.ovphysx.session import Session
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.spatial import Array

@@ -26,6 +26,7 @@ from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array, quaternion_of, transform
 
 _BODY = SimObjectType.RIGID_BODY
+_ASLEEP = "isSleeping"
 _STATE = ("position", "orientation", "linearVelocity", "angularVelocity")
 
 
@@ -43,7 +44,7 @@ class OvphysxEngine(WeldedEngine):
         super().__init__(settings)
         self._sources: list[RobotSource] = []
         self._handles: list[int] = []
-        self._rows: NDArray[np.intp] | None = None
+        self._rows: dict[str, NDArray[np.intp]] = {}
         self._session = self._new_session()
 
     def carry_out(self, edits: Edits) -> None:
@@ -66,7 +67,7 @@ class OvphysxEngine(WeldedEngine):
                 columns.create_welds(session, edits.welded)
         parts = self.scene.groups.part_ids.tolist()
         self._handles = [session.handle(names.brick(part_id)) for part_id in parts]
-        self._rows = None
+        self._rows = {}
         self._move(edits.moved)
 
     def part_motion(self) -> tuple[Array, Array]:
@@ -74,12 +75,9 @@ class OvphysxEngine(WeldedEngine):
         if not self._handles:
             return np.zeros((0, 4, 4)), np.zeros((0, 6))
         state = self._session.read(_BODY, _STATE)
-        if self._rows is None:
-            place = {handle: i for i, handle in enumerate(self._session.order(_BODY, _STATE[0]))}
-            self._rows = np.array([place[handle] for handle in self._handles], dtype=np.intp)
-        position, orientation, linear, angular = (
-            state[name][self._rows].astype(float) for name in _STATE
-        )
+        rows = self._rows_of(_STATE[0])
+        values = (state[name][rows].astype(float) for name in _STATE)
+        position, orientation, linear, angular = values
         return transform(position, orientation), np.concatenate([linear, angular], axis=1)
 
     def place(self, poses: Array, twists: Array) -> None:
@@ -93,6 +91,17 @@ class OvphysxEngine(WeldedEngine):
         values = np.concatenate([wrenches, points], axis=1)
         handles = [self._session.handle(names.brick(part_id)) for part_id in part_ids]
         self._session.set(_BODY, {"wrench": values}, handles)
+
+    def put_to_sleep(self, part_ids: Sequence[int], sleep: bool) -> None:
+        """Lets free bricks sleep, or wakes them."""
+        handles = [self._session.handle(names.brick(part_id)) for part_id in part_ids]
+        command = np.full((len(handles), 1), not sleep, dtype=np.uint8)
+        self._session.set(_BODY, {"wake": command}, handles)
+
+    def read_sleeping(self) -> NDArray[np.bool_]:
+        """(N,) which bricks sleep."""
+        asleep = self._session.read(_BODY, [_ASLEEP])[_ASLEEP].ravel().astype(bool)
+        return asleep[self._rows_of(_ASLEEP)]
 
     def advance(self) -> None:
         """Advances PhysX by one time step."""
@@ -141,6 +150,14 @@ class OvphysxEngine(WeldedEngine):
     def close(self) -> None:
         """Frees what the engine holds."""
         self._session.close()
+
+    def _rows_of(self, attribute: str) -> NDArray[np.intp]:
+        """(N,) where a read of an attribute has the bricks, in the order of the scene's groups."""
+        if attribute not in self._rows:
+            place = {handle: i for i, handle in enumerate(self._session.order(_BODY, attribute))}
+            rows = [place[handle] for handle in self._handles]
+            self._rows[attribute] = np.array(rows, dtype=np.intp)
+        return self._rows[attribute]
 
     def _new_session(self) -> Session:
         author = StageAuthor(Usd.Stage.CreateInMemory(), self.settings)

@@ -94,7 +94,7 @@ def write(
         instance: Handle of the PhysX instance.
         query: Handle of the query.
         names: Attributes, from `attribute_names`.
-        values: (N, W) single precision values of each attribute.
+        values: (N, W) values of each attribute, in its type.
         rows: Which rows the prims of a list take, by the list's handle.
 
     Raises:
@@ -124,13 +124,13 @@ def _fill(data: native.ovstage_data_t, values: NDArray) -> None:
     places = []
     for i in range(count):
         tensor = data.tensors[i]
-        if (tensor.dtype.code, tensor.dtype.bits) != (2, 32):
-            raise EngineError("ovphysx wants another type than single precision in a write")
+        if _DTYPES.get((tensor.dtype.code, tensor.dtype.bits)) != values.dtype:
+            raise EngineError(f"ovphysx wants another type than {values.dtype} in a write")
         places.append(tensor.data + tensor.byte_offset)
         total += math.prod(tensor.shape[: tensor.ndim]) * tensor.dtype.lanes
     if count not in (1, len(values)) or total != values.size:
         raise EngineError("ovphysx laid out a write group in another way than expected")
-    source = np.ascontiguousarray(values, dtype=np.float32)
+    source = np.ascontiguousarray(values)
     size = source.nbytes // count
     for i, place in enumerate(places):
         ctypes.memmove(place, source.ctypes.data + i * size, size)

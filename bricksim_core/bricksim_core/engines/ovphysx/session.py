@@ -179,7 +179,8 @@ class Session:
 
         Args:
             kind: What kind of things.
-            values: (len(prims), ...) values by name.
+            values: (len(prims), ...) values by name; written in single precision, those of bytes
+                as they are.
             prims: Handles of the prims.
         """
         place = {prim: i for i, prim in enumerate(prims)}
@@ -187,7 +188,10 @@ class Session:
         def rows(path_list: int) -> NDArray[np.intp]:
             return np.array([place[p] for p in self.paths.get_paths(path_list)], dtype=np.intp)
 
-        tensors = [np.asarray(value, dtype=np.float32) for value in values.values()]
+        tensors = [
+            value if value.dtype == np.uint8 else np.asarray(value, dtype=np.float32)
+            for value in values.values()
+        ]
         names, _ = self._names(tuple(values))
         native.write(self.physx.handle, self._query(kind, prims).handle, names, tensors, rows)
 

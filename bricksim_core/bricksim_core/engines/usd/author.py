@@ -65,7 +65,8 @@ class StageAuthor:
                 "physxScene:broadphaseType": (_TOKEN, "MBP"),
                 "physxScene:solverType": (_TOKEN, "TGS"),
                 "physxScene:enableCCD": (_BOOL, False),
-                "physxScene:disableSleeping": (_BOOL, True),
+                # Nothing falls asleep by itself, with thresholds of 0: only when told to.
+                "physxScene:disableSleeping": (_BOOL, not settings.sleeping),
                 "physxScene:enableEnhancedDeterminism": (_BOOL, settings.enhanced_determinism),
                 "physxScene:timeStepsPerSecond": (
                     Sdf.ValueTypeNames.UInt,
