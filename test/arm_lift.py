@@ -28,6 +28,8 @@ class Lift:
         carried: Vertical force of the robot on the brick at the end over its weight.
         apart: Whether nothing but the robot touches it at the end.
         finger_speed: Greatest speed that a finger tells in the last 0.1 s [m/s].
+        brick_speed: The same of the brick [m/s].
+        brick_spin: Greatest angular velocity that the brick tells in that time [rad/s].
     """
 
     rise: float
@@ -36,6 +38,8 @@ class Lift:
     carried: float
     apart: bool
     finger_speed: float
+    brick_speed: float
+    brick_spin: float
 
 
 def lift(engine: Engine) -> Lift:
@@ -68,7 +72,7 @@ def lift(engine: Engine) -> Lift:
     after = _run(engine, 1.0)
     held = inverse(engine.link_pose("fr3", "fr3_hand_tcp")) @ after
     change = inverse(grip) @ held
-    force, touching, speed = _at_the_end(engine, arm)
+    force, touching, speed, twist = _at_the_end(engine, arm)
     return Lift(
         rise=float(after[2, 3] - before[2, 3]),
         slip=float(np.linalg.norm(change[:3, 3])),
@@ -76,6 +80,8 @@ def lift(engine: Engine) -> Lift:
         carried=force / (brick.masses[0] * 9.81),
         apart=touching <= {"fr3/fr3_leftfinger", "fr3/fr3_rightfinger"},
         finger_speed=speed,
+        brick_speed=float(np.linalg.norm(twist[:, :3], axis=1).max()),
+        brick_spin=float(np.linalg.norm(twist[:, 3:], axis=1).max()),
     )
 
 
@@ -86,13 +92,15 @@ def _run(engine: Engine, seconds: float) -> Array:
     return report.world_T_component[0] if len(report.component_ids) else np.eye(4)
 
 
-def _at_the_end(engine: Engine, arm: ArmDescription) -> tuple[float, set[str], float]:
-    """Mean vertical force on the brick over 0.1 s [N], names of what touches it, and the greatest
-    speed that a finger tells [m/s]."""
-    total, names, speed = 0.0, set(), 0.0
+def _at_the_end(engine: Engine, arm: ArmDescription) -> tuple[float, set[str], float, Array]:
+    """Mean vertical force on the brick over 0.1 s [N], names of what touches it, the greatest speed
+    that a finger tells [m/s], and (N, 6) the brick's twists."""
+    total, names, speed, twists = 0.0, set(), 0.0, []
     steps = round(0.1 / engine.timestep)
     for _ in range(steps):
-        contacts = engine.step().contacts
+        report = engine.step()
+        contacts = report.contacts
+        twists.append(report.twist[0])
         rows = contacts.part_b == 0
         total += contacts.impulse[rows, 2].sum() / engine.timestep
         rows &= contacts.normal_impulse > 0.0
@@ -100,7 +108,7 @@ def _at_the_end(engine: Engine, arm: ArmDescription) -> tuple[float, set[str], f
         state = engine.joint_state("fr3")
         fingers = np.isin(state.names, arm.fingers)
         speed = max(speed, float(np.abs(state.velocities[fingers]).max()))
-    return total / steps, names, speed
+    return total / steps, names, speed, np.array(twists)
 
 
 def _layout(shape: BrickShape, part_id: int):

@@ -25,8 +25,9 @@ from bricksim_core.assembly.monitor import AssemblyMonitor
 from bricksim_core.assembly.snapping import apply_candidates, plan_snap, require_room
 from bricksim_core.assembly.types import AssemblyThresholds, Candidate
 from bricksim_core.engines.boxes import brick_boxes, concatenate, penetrating
+from bricksim_core.engines.contact_lists import with_links
 from bricksim_core.engines.mujoco import MujocoEngine
-from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE, BodySpec, Engine, StepReport
+from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec, Engine, StepReport
 from bricksim_core.errors import BrickSimError, CollisionError, PoseError, TopologyError
 from bricksim_core.events import (
     Cause,
@@ -566,12 +567,9 @@ class Simulator:
         """Components that a robot link touches."""
         assert self._last is not None
         contacts = self._last.contacts
-        links = np.array(["/" in name for name in contacts.names], dtype=np.bool_)
-        rows = np.flatnonzero(contacts.part_a == NO_PART)
-        rows = rows[links[contacts.other[rows]]]
         return {
             self.graph.component_of(p)
-            for p in np.unique(contacts.part_b[rows]).tolist()
+            for p in np.unique(contacts.part_b[with_links(contacts)]).tolist()
             if p in self.graph
         }
 

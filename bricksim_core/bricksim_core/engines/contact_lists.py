@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.engines.protocol import Contacts
+from bricksim_core.engines.protocol import NO_PART, Contacts
 
 
 def no_contacts(names: tuple[str, ...] = ()) -> Contacts:
@@ -31,6 +31,12 @@ def take_contacts(contacts: Contacts, rows: NDArray[np.bool_]) -> Contacts:
         normal_impulse=contacts.normal_impulse[rows],
         impulse=contacts.impulse[rows],
     )
+
+
+def with_links(contacts: Contacts) -> NDArray[np.bool_]:
+    """(M,) which contacts are with a robot's link."""
+    links = np.array(["/" in name for name in (*contacts.names, "")], dtype=np.bool_)
+    return (contacts.part_a == NO_PART) & links[contacts.other]
 
 
 def join_contacts(lists: Sequence[Contacts]) -> Contacts:

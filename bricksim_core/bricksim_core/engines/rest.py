@@ -17,7 +17,12 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.engines.contact_lists import join_contacts, no_contacts, take_contacts
+from bricksim_core.engines.contact_lists import (
+    join_contacts,
+    no_contacts,
+    take_contacts,
+    with_links,
+)
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.engines.rigid_fit import RigidGroups
 from bricksim_core.spatial import Array, transform_points
@@ -172,10 +177,8 @@ class Rest:
         """Those of the tired components that stand, through others as tired, on what is at rest."""
         still = np.append(self.asleep | self._fixed, True)  # the last is what is no brick
         a, b = self._rows(contacts.part_a), self._rows(contacts.part_b)
-        links = np.array(["/" in name for name in contacts.names], dtype=np.bool_)
-        gripped = links[contacts.other] if len(links) else np.zeros(len(a), dtype=np.bool_)
         tired = tired.copy()
-        tired[b[gripped & (contacts.part_a == NO_PART)]] = False
+        tired[b[with_links(contacts)]] = False
         while True:
             quiet = np.append(tired, False) | still
             stirred = np.concatenate([a[~quiet[b]], b[~quiet[a]]])

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from bricksim_core.spatial import Array, cross, inverse, joined, transform_points
 from bricksim_core.topology.layout import ComponentLayout
@@ -98,6 +99,18 @@ class RigidGroups:
     def all_parts(self, parts: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(K,) whether something holds, (N,), for all parts of each component."""
         return np.logical_and.reduceat(parts, self.starts) if len(self) else parts
+
+    def mean_twists(self, before: Array, after: Array, dt: float) -> Array:
+        """(K, 6) mean velocities of the components' COMs and mean angular velocities, world.
+
+        Args:
+            before: (K, 4, 4) world_T_component [m].
+            after: (K, 4, 4) the same a time ``dt`` later.
+            dt: The time [s].
+        """
+        way = transform_points(after, self.com) - transform_points(before, self.com)
+        turned = after[:, :3, :3] @ np.swapaxes(before[:, :3, :3], 1, 2)
+        return np.concatenate([way, Rotation.from_matrix(turned).as_rotvec()], axis=1) / dt
 
     def fit(self, world_T_parts: Array, twists: Array) -> tuple[Array, Array]:
         """The rigid motion of each component that fits the motions of its parts.
