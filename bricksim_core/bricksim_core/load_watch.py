@@ -135,7 +135,7 @@ class LoadWatch:
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
             )
-            changed[component] = layout, anchored, self._component_of(int(layout.part_ids[0]))
+            changed[component] = layout, anchored, self._source_of(layout.part_ids)
         held = [component for component, watched in self._watched.items() if watched.anchored.any()]
         self._ids = np.array(list(layouts), dtype=np.int64)
         self._bodies = bodies_of(layouts, self._watched.keys(), held)
@@ -147,6 +147,13 @@ class LoadWatch:
         if at == len(known.part_ids) or known.part_ids[at] != part_id:
             return None
         return int(self._ids[known.row[at]])
+
+    def _source_of(self, part_ids: IntArray) -> int | None:
+        """The component that most of some parts were in at the last `sync`, None if all are new."""
+        known = self._bodies
+        at = np.minimum(known.find(part_ids), len(known.part_ids) - 1)
+        rows = known.row[at[known.part_ids[at] == part_ids]] if len(known.part_ids) else at[:0]
+        return int(self._ids[np.bincount(rows).argmax()]) if len(rows) else None
 
     def observe(self, report: StepReport, applied: Mapping[int, Array]) -> None:
         """Takes in one engine step.

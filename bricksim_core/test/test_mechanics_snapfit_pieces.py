@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Equations that are cut out of earlier ones against equations that are built anew."""
+"""Equations that come out of earlier ones against equations that are built anew."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mechanics_cases import random_structure
 
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.snapfit import SnapFitModel, SnapFitSystem, dissection
+from bricksim_core.mechanics.snapfit.elastic import DENSE
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -35,18 +36,24 @@ def taken_over(system: SnapFitSystem) -> int:
     return len(system._structure._dissected[1])
 
 
-def assert_same(piece: SnapFitSystem, fresh: SnapFitSystem, rng: np.random.Generator) -> None:
+def assert_same(
+    piece: SnapFitSystem,
+    fresh: SnapFitSystem,
+    rng: np.random.Generator,
+    sizes: tuple[float, float] = (0.03, 0.3),
+    accuracy: float = 1e-6,
+) -> None:
     layout = piece._layout
     assert np.array_equal(piece.contacts.part_a, fresh.contacts.part_a)
     assert np.array_equal(piece.contacts.part_b, fresh.contacts.part_b)
     assert np.array_equal(piece.contacts.position, fresh.contacts.position)
     assert np.array_equal(piece.joints.rows, fresh.joints.rows)
     assert np.array_equal(piece.strength, fresh.strength)
-    for size in (0.03, 0.3):
+    for size in sizes:
         loads = random_loads(rng, layout, size)
         for a, b, tolerance in (
             (piece.bonded(loads), fresh.bonded(loads), 1e-8),
-            (piece.solve(loads), fresh.solve(loads), 1e-6),
+            (piece.solve(loads), fresh.solve(loads), accuracy),
         ):
             assert a.status is b.status
             scale = max(1.0, float(b.utilization.max(initial=0.0)))
@@ -98,6 +105,48 @@ def wall(columns: int, layers: int) -> BrickTopologyGraph:
     return parse_structure("\n".join(lines), baseplate=None).graph
 
 
+def build_up(graph: BrickTopologyGraph, held: set[int], rng: np.random.Generator):
+    """Takes a structure apart and joins it again, connection by connection; yields (equations that
+    grew out of those of the larger component, new equations)."""
+    (component,) = graph.component_ids
+    layout = graph.layout(component)
+    systems = {component: MODEL.system(layout, held_in(layout, held))}
+    ended = [graph.connection(int(i)) for i in layout.connection_ids]
+    ended = [c for c in ended if rng.random() < 0.4]
+    (pieces,) = graph.disconnect([c.id for c in ended]).pieces.values()
+    whole = systems.pop(component)
+    for piece in pieces:
+        layout = graph.layout(piece)
+        systems[piece] = MODEL.system(layout, held_in(layout, held), origin=whole)
+    for c in ended:
+        lower, upper = (graph.component_of(p) for p in (c.stud_part, c.hole_part))
+        larger = max(lower, upper, key=lambda i: len(graph.layout(i).part_ids))
+        origin = systems[larger]
+        if rng.random() < 0.7:
+            origin.bonded(random_loads(rng, origin._layout, 0.1))
+        joined = graph.connect(c.stud_part, c.hole_part, c.offset, c.yaw, closure=False)
+        for gone in {lower, upper} - {joined.component}:
+            del systems[gone]
+        layout = graph.layout(joined.component)
+        anchored = held_in(layout, held)
+        systems[joined.component] = MODEL.system(layout, anchored, origin=origin)
+        yield systems[joined.component], MODEL.system(layout, anchored)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_joins_of_random_structures(seed):
+    """Parts and connections that come are worked into what is there."""
+    rng = np.random.default_rng(seed)
+    graph = random_structure(rng, int(rng.integers(20, 45)))
+    held = {int(graph.layout(graph.component_ids[0]).part_ids[0])} if seed % 2 else set()
+    kept = 0
+    for i, (grown, fresh) in enumerate(build_up(graph, held, rng)):
+        if i % 3 == 0:
+            assert_same(grown, fresh, rng, sizes=(0.01, 0.1), accuracy=5e-6)
+        kept += taken_over(grown) if grown._structure.size > DENSE else 0
+    assert kept > 0
+
+
 @pytest.mark.parametrize("held", [set(), {1}], ids=["free", "held"])
 def test_what_did_not_change_is_taken_over(held):
     """A wall loses a corner: the fronts of the other end stay, the answers are those of others."""
@@ -140,7 +189,7 @@ def test_answers_do_not_hang_on_what_was_solved_before():
 
 
 def test_another_frame_or_other_parts_are_no_piece():
-    """Joined components and connections broken beneath a part that stays are built anew."""
+    """A connection broken beneath a part that stays leaves a contact; one more is no piece."""
     rng = np.random.default_rng(2)
     graph = wall(3, 3)
     (component,) = graph.component_ids

@@ -11,13 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
 
 LEAF = 32
 """Nodes up to which a block is not dissected any more."""
+
+_GROWTH = 8
+"""A graph is dissected anew when more than one in so many of its nodes, and `LEAF`, were added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +59,13 @@ class Dissection:
         order: (n,) nodes in the order of elimination.
         place: (n,) places of the nodes in that order.
         blocks: The blocks.
+        added: Nodes that were put in since the graph was dissected.
     """
 
     order: IntArray
     place: IntArray
     blocks: tuple[Block, ...]
+    added: int = 0
 
     @property
     def block_of(self) -> IntArray:
@@ -108,7 +115,80 @@ class Dissection:
             blocks.append(block)
         places = np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order))
-        return Dissection(order, places, tuple(blocks)), same
+        return Dissection(order, places, tuple(blocks), self.added), same
+
+    def grown(
+        self, nodes: IntArray, changed: NDArray[np.bool_], a: IntArray, b: IntArray
+    ) -> tuple[Dissection, dict[int, int]] | None:
+        """The dissection when nodes and edges are added.
+
+        New nodes that are joined to each other go into the lowest block that lies above all they
+        touch. No block is split for them, so that they are to be few.
+
+        Args:
+            nodes: (n,) new numbers of the nodes, in their order; all others are new ones.
+            changed: (m,) which of all nodes have got or lost edges; new ones always have.
+            a: (k,) one end of each edge, in new numbers.
+            b: (k,) the other.
+
+        Returns:
+            It, and the old numbers of the blocks that nothing has changed in or below, by their
+            new ones; None if the nodes are too many for it, or an edge fits no tree of these
+            blocks.
+        """
+        count, blocks = len(changed), len(self.blocks)
+        added = self.added + count - len(nodes)
+        if not blocks or added > LEAF + count // _GROWTH:
+            return None
+        home = np.full(count, -1, dtype=np.int64)
+        home[nodes] = self.block_of[self.place]
+        parents, first = [-1] * blocks, list(range(blocks))
+        for block, known in enumerate(self.blocks):
+            for child in known.children:
+                parents[child] = block
+                first[block] = min(first[block], first[child])
+        # The blocks below one are those from its first descendant on, without a gap.
+        lowest = np.array(first)
+        new = home < 0
+        for cluster in _clusters(new, a, b):
+            within = np.zeros(count, dtype=bool)
+            within[cluster] = True
+            touched = home[np.concatenate([b[within[a]], a[within[b]]])]
+            touched = touched[touched >= 0]
+            least, block = int(touched.min(initial=blocks)), int(touched.max(initial=-1))
+            while block >= 0 and lowest[block] > least:
+                block = parents[block]
+            if block < 0:
+                return None
+            home[cluster] = block
+        low, high = np.minimum(home[a], home[b]), np.maximum(home[a], home[b])
+        if (lowest[high] > low).any():
+            return None
+
+        dirty = np.zeros(blocks, dtype=bool)
+        dirty[home[changed | new]] = True
+        number = nodes[self.order]
+        groups = np.split(number, [block.last for block in self.blocks[:-1]])
+        for block in np.unique(home[new]).tolist():
+            groups[block] = np.append(groups[block], np.flatnonzero(new & (home == block)))
+        larger = replace(arrange(groups, parents, a, b, count), added=added)
+        for block, known in enumerate(larger.blocks):
+            before = number[self.blocks[block].boundary]
+            dirty[block] |= any(dirty[child] for child in known.children)
+            dirty[block] |= not np.array_equal(larger.order[known.boundary], before)
+        return larger, {block: block for block in np.flatnonzero(~dirty).tolist()}
+
+
+def _clusters(wanted: NDArray[np.bool_], a: IntArray, b: IntArray) -> list[IntArray]:
+    """Wanted nodes, those together that edges between them join."""
+    nodes = np.flatnonzero(wanted)
+    place = np.cumsum(wanted) - 1
+    inner = wanted[a] & wanted[b]
+    ends = place[a[inner]], place[b[inner]]
+    shape = (len(nodes), len(nodes))
+    graph = sp.coo_array((np.ones(len(ends[0])), ends), shape=shape)
+    count, label = connected_components(graph, directed=False)
+    return [nodes[label == cluster] for cluster in range(count)]
 
 
 def dissect(points: Array, a: IntArray, b: IntArray) -> Dissection:

@@ -63,8 +63,8 @@ class ElasticStructure:
         stiffness: (J, 6) diagonal stiffness about those points [N/m, N m/rad].
         coms: (N, 3) centres of mass [m].
         held: (N,) parts that do not move. Every part must hang on a held one or on the world.
-        origin: A structure that this one is a piece of, and where its parts and joints were there.
-            Dissection and those fronts that nothing changed in are taken over.
+        origin: A structure that this one came out of. Dissection and those fronts that nothing
+            changed in are taken over.
 
     Attributes:
         lower: As given.
@@ -154,11 +154,11 @@ class ElasticStructure:
     def _dissected(self) -> tuple[Dissection, dict[int, Front]]:
         """The order of elimination, and fronts that are known already."""
         origin, self._origin = self._origin, None
-        if origin is not None:
-            return origin.handed_down(self._parts)
         a, b = self.node[self.lower], self.node[self.upper]
         both = (a >= 0) & (b >= 0)
-        return dissect(self._coms[self._parts], a[both], b[both]), {}
+        a, b = a[both], b[both]
+        known = None if origin is None else origin.handed_down(self._parts, a, b)
+        return (dissect(self._coms[self._parts], a, b), {}) if known is None else known
 
     @cached_property
     def _factor(self) -> BlockCholesky | DenseCholesky:
@@ -243,28 +243,47 @@ class ElasticStructure:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where a piece comes from.
+    """What a structure came out of.
 
     Attributes:
-        structure: What it was part of.
-        parts: (N,) indices that its parts had there.
-        changed: (N,) its parts that have lost joints.
+        structure: The earlier structure.
+        parts: (N,) indices that its parts had there, -1 for new ones.
+        changed: (N,) its parts that have got or lost joints.
+        grown: It has joints that were not there.
     """
 
     structure: ElasticStructure
     parts: IntArray
     changed: NDArray[np.bool_]
+    grown: bool
 
-    def handed_down(self, free: IntArray) -> tuple[Dissection, dict[int, Front]]:
-        """Dissection and fronts of the piece; ``free`` are its parts that are free to move."""
+    def handed_down(
+        self, free: IntArray, a: IntArray, b: IntArray
+    ) -> tuple[Dissection, dict[int, Front]] | None:
+        """Dissection and known fronts; None where it is better to begin anew.
+
+        Args:
+            free: (n,) parts that are free to move.
+            a: (k,) one end of each joint between them, by the order of ``free``.
+            b: (k,) the other.
+        """
         dissection, known = self.structure.fronts()
-        node = self.structure.nodes(self.parts[free])
-        kept = np.zeros(len(dissection.order), dtype=bool)
-        kept[node] = True
-        changed = np.zeros(len(dissection.order), dtype=bool)
-        changed[node] = self.changed[free]
-        piece, same = dissection.without(kept, changed)
-        return piece, {new: known[old] for new, old in same.items() if old in known}
+        node = self.structure.nodes(self.parts[free])  # -1 is the world's, which is no node
+        old, changed = np.flatnonzero(node >= 0), self.changed[free]
+        if not self.grown or len(old) < len(dissection.order):
+            kept = np.zeros(len(dissection.order), dtype=bool)
+            kept[node[old]] = True
+            lost = np.zeros(len(dissection.order), dtype=bool)
+            lost[node[old]] = changed[old]
+            dissection, same = dissection.without(kept, lost)
+            known = {new: known[block] for new, block in same.items() if block in known}
+        if self.grown or len(old) < len(free):
+            larger = dissection.grown(old, changed, a, b)
+            if larger is None:
+                return None
+            dissection, same = larger
+            known = {new: known[block] for new, block in same.items() if block in known}
+        return dissection, known
 
 
 _END = np.array([0, 1] * 12)

@@ -137,8 +137,7 @@ class SnapFitSystem:
         anchored: (N,) parts that the world holds.
         ground: Height of a rigid horizontal ground in the component frame [m], None for none.
         constants: The model's constants.
-        origin: Equations before the component changed; if it is a piece of that one, they are cut
-            out of it.
+        origin: Equations before the component changed; what of them still holds is taken over.
 
     Attributes:
         constants: The model's constants.
@@ -159,25 +158,25 @@ class SnapFitSystem:
         self._anchored = np.array(anchored, dtype=bool)
         self._ground = ground
         self._body = mass_properties(layout)
-        piece = None if origin is None else _Piece.of(origin, layout, self._anchored, self)
-        if piece is None:
+        descent = None if origin is None else _Descent.of(origin, layout, self._anchored, self)
+        if descent is None or not descent.piece:
             faces = face_contacts(layout, ground)
             joints = self.joints = joints_of(layout, constants)
             self.pushes = pushes_of(faces, joints.lower, joints.upper, constants)
             self._footprints = ground_footprints(faces)
         else:
-            whole, index = piece.origin, piece.index
+            whole = descent.origin
             joints = self.joints = joints_of_piece(
-                layout, constants, whole.joints, piece.connections
+                layout, constants, whole.joints, descent.connections
             )
-            self.pushes = whole.pushes.within(index)
+            self.pushes = whole.pushes.within(descent.index)
             self._footprints = whole._footprints
         resting, footprint, half = self._footprints
         self._floating = not self._anchored.any() and not len(resting)
         held = self._anchored.copy()
         if self._floating:
             # The loads of a floating component are in balance: any part may be the reference.
-            known = -1 if piece is None else piece.reference
+            known = -1 if descent is None else descent.reference
             held[int(np.argmax(layout.masses)) if known < 0 else known] = True
         self._held = held
 
@@ -191,7 +190,7 @@ class SnapFitSystem:
             ),
             coms=layout.coms,
             held=held,
-            origin=None if piece is None else piece.structure(held),
+            origin=None if descent is None else descent.structure(held),
         )
         self._weight = STANDARD_GRAVITY * float(layout.masses.sum())
         self._ground_rows = ground_rows(half, self._weight, constants)
@@ -501,16 +500,17 @@ def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, 
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """How a component was cut out of an earlier one, whose frame it has.
+class _Descent:
+    """How a component came out of an earlier one, whose frame it has.
 
     Attributes:
         origin: Equations of the earlier one.
         layout: The component.
-        parts: (N,) where its parts were there.
+        parts: (N,) where its parts were there, -1 for new ones.
         index: (N of the origin,) the inverse, -1 for other parts.
-        connections: (C,) where its connections were there.
-        lost: (N,) its parts that have lost connections.
+        connections: (C,) where its connections were there, -1 for new ones.
+        changed: (N,) its parts that have got or lost connections.
+        piece: It has nothing that is new; not even a bare contact where a connection was.
     """
 
     origin: SnapFitSystem
@@ -518,7 +518,8 @@ class _Piece:
     parts: IntArray
     index: IntArray
     connections: IntArray
-    lost: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+    piece: bool
 
     @staticmethod
     def of(
@@ -526,40 +527,45 @@ class _Piece:
         layout: ComponentLayout,
         anchored: NDArray[np.bool_],
         system: SnapFitSystem,
-    ) -> _Piece | None:
-        """The piece, None if the component is none that can be cut out."""
+    ) -> _Descent | None:
+        """The descent, None if nothing can be taken over."""
         old = origin._layout
         parts = _found(old.part_ids, layout.part_ids)
         connections = _found(old.connection_ids, layout.connection_ids)
+        known, same = np.flatnonzero(parts >= 0), np.flatnonzero(connections >= 0)
+        before = parts[known]
         if (
-            parts is None
-            or connections is None
+            2 * len(known) <= len(parts)
             or origin.constants != system.constants
             or origin._ground is not None
             or system._ground is not None
-            or not np.array_equal(old.grids[parts], layout.grids)
-            or not np.array_equal(origin._anchored[parts], anchored)
+            or not np.array_equal(old.grids[before], layout.grids[known])
+            or not np.array_equal(origin._anchored[before], anchored[known])
             or any(
-                old.shapes[i] is not s and old.shapes[i] != s
-                for i, s in zip(parts.tolist(), layout.shapes, strict=True)
+                old.shapes[i] is not layout.shapes[k] and old.shapes[i] != layout.shapes[k]
+                for i, k in zip(before.tolist(), known.tolist(), strict=True)
             )
         ):
             return None
         index = np.full(len(old.part_ids), -1, dtype=np.int64)
-        index[parts] = np.arange(len(parts))
+        index[before] = known
         lower, upper = index[old.stud_index], index[old.hole_index]
-        inside = (lower >= 0) & (upper >= 0)
-        if (
-            # Faces that lie on each other without a connection are no joint but a contact.
-            np.count_nonzero(inside) != len(connections)
-            or not np.array_equal(lower[connections], layout.stud_index)
-            or not np.array_equal(upper[connections], layout.hole_index)
+        if not (
+            np.array_equal(lower[connections[same]], layout.stud_index[same])
+            and np.array_equal(upper[connections[same]], layout.hole_index[same])
         ):
             return None
-        lost = np.zeros(len(parts), dtype=bool)
+        ended = np.ones(len(old.connection_ids), dtype=bool)
+        ended[connections[same]] = False
+        new = connections < 0
+        changed = np.zeros(len(parts), dtype=bool)
+        changed[layout.stud_index[new]] = changed[layout.hole_index[new]] = True
         for ends in (lower, upper):
-            lost[ends[~inside & (ends >= 0)]] = True
-        return _Piece(origin, layout, parts, index, connections, lost)
+            changed[ends[ended & (ends >= 0)]] = True
+        # Faces that lie on each other without a connection are no joint but a contact.
+        bare = bool((ended & (lower >= 0) & (upper >= 0)).any())
+        piece = len(known) == len(parts) and not new.any() and not bare
+        return _Descent(origin, layout, parts, index, connections, changed, piece)
 
     @property
     def reference(self) -> int:
@@ -569,20 +575,20 @@ class _Piece:
         return int(self.index[int(np.argmax(self.origin._held))])
 
     def structure(self, held: NDArray[np.bool_]) -> Origin:
-        """What the bonded structure is cut out of."""
-        changed = self.lost.copy()
-        new = held & ~self.origin._held[self.parts]
+        """What the bonded structure comes out of."""
+        changed = self.changed.copy()
+        new = held & (self.parts >= 0) & ~self.origin._held[self.parts]
         changed[self.layout.stud_index[new[self.layout.hole_index]]] = True
         changed[self.layout.hole_index[new[self.layout.stud_index]]] = True
-        return Origin(self.origin._structure, self.parts, changed)
+        grown = bool((self.connections < 0).any())
+        return Origin(self.origin._structure, self.parts, changed, grown)
 
 
-def _found(ids: IntArray, wanted: IntArray) -> IntArray | None:
-    """Where ids are among sorted ones, None if any is missing."""
+def _found(ids: IntArray, wanted: IntArray) -> IntArray:
+    """Where ids are among sorted ones, -1 for those that are not."""
     at = np.searchsorted(ids, wanted)
-    if len(at) and (at[-1] >= len(ids) or not np.array_equal(ids[at], wanted)):
-        return None
-    return at
+    at[at == len(ids)] = -1
+    return np.where(ids[at] == wanted, at, -1) if len(ids) else at
 
 
 def balanced(layout: ComponentLayout, body: MassProperties, loads: Array) -> tuple[Array, float]:
