@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import piqp
 
 
 def interior_solver(tolerance: float) -> piqp.SparseSolver:
     """PIQP, to be set up, with one tolerance for everything."""
-    solver = piqp.SparseSolver()
+    return _asked(piqp.SparseSolver(), tolerance)
+
+
+def dense_interior_solver(tolerance: float) -> piqp.DenseSolver:
+    """The same for dense matrices, quicker for a few dozen unknowns."""
+    return _asked(piqp.DenseSolver(), tolerance)
+
+
+def _asked(solver: Any, tolerance: float) -> Any:
     settings = solver.settings
     settings.verbose = False
     settings.eps_abs = settings.eps_rel = tolerance

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How hard an impact can be on parts that give way.
+
+An engine's impulse is that of a rigid body. On a few bricks that can give way it would do work
+without end, though they soon move as what they hit does. Against the component they get no faster
+than the impact changed its motion, and the energy of sliding comes from that motion: it is at most
+that of the change, which is lost where nothing bounces. So a pulse is taken softer until it keeps
+both bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from bricksim_core.mechanics.sliding import Bodies, Parts
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
+from bricksim_core.spatial import Array, cross
+
+_TRIES = 10
+"""Tries at how much softer a pulse has to be which is too hard for its impact."""
+
+_CLOSE = 0.1
+"""How near its bounds [-] such a pulse has to come."""
+
+_FEW = 24
+"""Overloaded connections up to which all of a pulse is tried first."""
+
+_GROWTH, _FASTER = 2.0, 4.0
+"""Factors of the share while too little slides, and while nothing can."""
+
+
+class ImpactBounds(NamedTuple):
+    """What an impact can make of the parts of a free component.
+
+    Attributes:
+        speed: Greatest speed that a part gains against the component [m/s].
+        energy: Greatest work on what slides [J].
+    """
+
+    speed: float
+    energy: float
+
+
+def impact_bounds(parts: Parts, change: Array) -> ImpactBounds | None:
+    """The bounds of an impact, None if it changed nothing.
+
+    Args:
+        parts: The parts of a free component.
+        change: (6,) of the velocity of its COM and of its spin [m/s, rad/s].
+    """
+    weight = parts.masses
+    arm = parts.coms - weight @ parts.coms / weight.sum()
+    rigid = np.empty_like(parts.loads)
+    rigid[:, :3] = change[:3] + cross(change[3:], arm)
+    rigid[:, 3:] = change[3:] * PITCHES[3]
+    energy = 0.5 * float((rigid * parts.momenta(rigid)).sum())
+    speed = float(np.linalg.norm(rigid[:, :3], axis=1).max())
+    return ImpactBounds(speed, energy) if energy > 0.0 else None
+
+
+class Pulse:
+    """A short pulse of loads on a free component that may be too hard.
+
+    Args:
+        parts: The parts under its loads.
+        bounds: What it can make of them.
+        twists: (N, 6) scaled twists of the parts before it [m/s].
+        span: How long it lasts [s].
+        utilization: (C,) of the bonded structure under its loads.
+    """
+
+    def __init__(
+        self, parts: Parts, bounds: ImpactBounds, twists: Array, span: float, utilization: Array
+    ) -> None:
+        self._bounds, self._twists, self._span = bounds, twists, span
+        # At this share something may begin to slide, and with no friction so much more would do.
+        highest = float(utilization.max(initial=0.0))
+        self._onset = 1.0 / max(highest, 1.0)
+        force = np.linalg.norm(parts.loads[:, :3], axis=1)
+        free = span * float((force / parts.masses).max())
+        self._first = 1.0
+        if np.count_nonzero(utilization > 1.0) > _FEW:
+            self._first = min(1.0, self._onset + bounds.speed / max(free, bounds.speed))
+
+    @staticmethod
+    def of(
+        parts: Parts, change: Array, twists: Array, span: float, utilization: Array
+    ) -> Pulse | None:
+        """The pulse of an impact, None if the impact changed nothing.
+
+        Args:
+            parts: The parts under its loads.
+            change: (6,) of the velocity of the COM and of the spin of all [m/s, rad/s].
+            twists: (N, 6) scaled twists of the parts before it [m/s].
+            span: How long it lasts [s].
+            utilization: (C,) of the bonded structure under its loads.
+        """
+        bounds = impact_bounds(parts, change)
+        return None if bounds is None else Pulse(parts, bounds, twists, span, utilization)
+
+    def share(self, bodies_at: Callable[[float], Bodies | None]) -> float:
+        """Part of the loads that makes of the bodies what an impact can make of them.
+
+        Args:
+            bodies_at: The bodies that a share of the loads leaves; None: nothing comes apart.
+
+        Raises:
+            SolverError: No motion was found.
+        """
+        low, high = 0.0, np.inf
+        before, known, share = self._onset, 0.0, self._first
+        for _ in range(_TRIES):
+            bodies = bodies_at(share)
+            found = self._excess(bodies, share)
+            if abs(found - 1.0) <= _CLOSE or (share >= 1.0 and found <= 1.0):
+                break
+            low, high = (low, share) if found > 1.0 else (share, high)
+            # Speeds grow linearly with the loads, from where they make anything slide.
+            rising = (found - known) * (share - before) > 0.0
+            likely = (
+                share + (1.0 - found) * (before - share) / (known - found) if rising else np.inf
+            )
+            if high == np.inf:
+                likely = min(likely, (_FASTER if bodies is None else _GROWTH) * share, 1.0)
+            elif not low < likely < high:
+                likely = 0.5 * (low + high)
+            before, known, share = share, found, likely
+        self._first = share
+        return share
+
+    def _excess(self, bodies: Bodies | None, share: float) -> float:
+        """The greater of the speed that a part gains and the root of the work, each over its
+        bound."""
+        if bodies is None:
+            return 0.0
+        speed = bodies.gathered(self._twists)
+        after = bodies.moved(speed, self._span, share).speed
+        work = bodies.work(speed, after, self._span, share)
+        # What slides already would be braked without it.
+        braked = bodies.moved(speed, self._span, 0.0).speed if speed.any() else speed
+        gained = np.linalg.norm(bodies.spread(after - braked)[:, :3], axis=1).max()
+        bounds = self._bounds
+        return max(float(gained) / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))

@@ -1,0 +1,576 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts that slide against each other: one step of Moreau's time stepping (docs/mechanics.md).
+
+The parts of a component are rigid, its connections rigid and perfectly plastic. With v the
+velocities of the parts against the rigid motion of the component, M their masses, f the loads and
+w, lambda the forces of connections and contacts, a time h with constant forces gives
+
+    M (v1 - v0) / h = f - J w + B lambda,   w, lambda such that 1/2 v1' M v1 is least
+                                            subject to R w <= 1, lambda >= 0.
+
+Without motion v1 = 0 exactly if the loads can be balanced: what slides is what limit analysis says.
+The dual problem has the velocities as unknowns and the work of friction as cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import piqp
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from bricksim_core.dynamics import mass_properties
+from bricksim_core.errors import SolverError
+from bricksim_core.mechanics.interior_solver import dense_interior_solver, interior_solver
+from bricksim_core.mechanics.selection import bodies_joined
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, wrench_maps
+from bricksim_core.mechanics.snapfit.joints import Joints
+from bricksim_core.mechanics.snapfit.pushes import Pushes
+from bricksim_core.mechanics.snapfit.system import balanced
+from bricksim_core.spatial import Array, cross
+from bricksim_core.topology.layout import ComponentLayout, IntArray
+
+_PITCH = float(PITCHES[3])
+
+_CONSISTENT = 1e-4
+"""Part of the friction's power by which forces may miss what the motion at the start of a span asks
+for, as numbers of an interior point method do."""
+
+_EXACT = 1e-6
+"""Error of the slip [m] for which a step is cut where forces change."""
+
+_SHORTEST = 0.3
+"""Shortest span, as a part of the time until all stops, or of what is left of the step."""
+
+_SPANS = 24
+"""Spans of constant forces in a step; the last one goes to its end."""
+
+_GONE = 1e-5
+"""Part of the energy at the start of a step that counts as none."""
+
+_REST = 3e-3
+"""Part of the energy at the start of a step below which what is left of it stops in one span."""
+
+STILL = 1e-6
+"""Speed below which nothing slides [m/s]."""
+
+_FAINT = 1e-4
+"""Part of the greatest sliding speed below which a connection does not slide."""
+
+_DENSE = 40
+"""Unknowns up to which the program is kept dense."""
+
+_TOLERANCES = (1e-10, 1e-8)
+"""Of the interior point method: wanted, and accepted."""
+
+_CORNERS, _SIDES = 4, 6
+"""Inequalities of a joint: its corners do not close, its sideways slip is not less than that along
++x, -x, +y, -y and by turning both ways."""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The parts of a component as bodies.
+
+    Attributes:
+        coms: (N, 3) centres of mass [m].
+        masses: (N,) [kg].
+        inertias: (N, 3, 3) scaled, about the centres of mass [kg].
+        anchored: (N,) parts that the world holds.
+        loads: (N, 6) scaled loads less those that accelerate a free component as a whole [N].
+    """
+
+    coms: Array
+    masses: Array
+    inertias: Array
+    anchored: NDArray[np.bool_]
+    loads: Array
+
+    @staticmethod
+    def of(layout: ComponentLayout, anchored: NDArray[np.bool_], loads: Array) -> Parts:
+        """The parts of a component under (N, 6) loads about their COMs [N, N m]."""
+        if not anchored.any():
+            loads, _ = balanced(layout, mass_properties(layout), loads)
+        scaled = np.where(anchored[:, None], 0.0, loads / PITCHES)
+        return Parts(layout.coms, layout.masses, layout.inertias / _PITCH**2, anchored, scaled)
+
+    @cached_property
+    def moments(self) -> Array:
+        """(N, 22) what adds up where parts are held together: mass, its first moments, own inertia
+        and second moments of the mass about the origin."""
+        first = self.masses[:, None] * self.coms
+        second = first[:, :, None] * self.coms[:, None, :]
+        own = self.inertias.reshape(-1, 9)
+        return np.hstack([self.masses[:, None], first, own, second.reshape(-1, 9)])
+
+    def momenta(self, twists: Array) -> Array:
+        """(N, 6) scaled momenta about the COMs by (N, 6) scaled twists."""
+        turning = np.matmul(self.inertias, twists[:, 3:, None])[:, :, 0]
+        return np.hstack([self.masses[:, None] * twists[:, :3], turning])
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """How the parts of a component move against each other in a step.
+
+    Attributes:
+        twists: (N, 6) scaled twists at its end [m/s].
+        slip: (C,) mean slip of the connections' studs in it >= 0 [m].
+        span: Time from its start for which the forces are constant [s].
+        soon: (N, 6) scaled twists after that time [m/s].
+        borne: (N, 6) scaled loads meanwhile, less those that accelerate the parts [N].
+        way: How far the energy at the start lets the weakest connection slide without loads [m].
+    """
+
+    twists: Array
+    slip: Array
+    span: float
+    soon: Array
+    borne: Array
+    way: float
+
+    @staticmethod
+    def none(parts: Parts, joints: Joints) -> Motion:
+        """Nothing moves."""
+        still = np.zeros_like(parts.loads)
+        return Motion(still, np.zeros(len(joints)), 0.0, still, parts.loads, 0.0)
+
+
+class Forces(NamedTuple):
+    """Where constant forces lead.
+
+    Attributes:
+        speed: (6 B,) scaled twists of the bodies after them [m/s].
+        wrench: (K, 6) scaled wrenches of the connections between bodies [N].
+    """
+
+    speed: Array
+    wrench: Array
+
+
+def moving(joints: Joints, parts: Parts, twists: Array) -> NDArray[np.bool_]:
+    """(C,) connections whose ends move against each other."""
+    # Motions of the parts at the origin differ by what they do against each other.
+    shift = twists[:, :3] - cross(twists[:, 3:], parts.coms / _PITCH)
+    along = shift[joints.upper] - shift[joints.lower]
+    turn = twists[joints.upper, 3:] - twists[joints.lower, 3:]
+    along += cross(turn, joints.centre / _PITCH)
+    speed = np.maximum(np.abs(along), np.abs(turn)).max(axis=1, initial=0.0)
+    return speed > max(STILL, _FAINT * float(speed.max(initial=0.0)))
+
+
+def bodies_between(
+    parts: Parts, joints: Joints, pushes: Pushes, yielding: NDArray[np.bool_]
+) -> Bodies | None:
+    """The bodies that are left if some connections can yield; None if nothing comes apart.
+
+    Args:
+        parts: The parts.
+        joints: The connections.
+        pushes: Contacts beside them.
+        yielding: (C,) connections that can yield.
+    """
+    sound = ~yielding
+    side = bodies_joined(parts.anchored, joints.lower[sound], joints.upper[sound])
+    if not (side[joints.lower] != side[joints.upper]).any():
+        return None
+    return Bodies(parts, joints, pushes, side)
+
+
+class Bodies:
+    """Bodies of parts held together, and what can yield between them.
+
+    Args:
+        parts: The parts.
+        joints: The connections.
+        pushes: Contacts beside them.
+        side: (N,) number of the body that each part belongs to; the world's is one of them.
+    """
+
+    def __init__(self, parts: Parts, joints: Joints, pushes: Pushes, side: IntArray) -> None:
+        self._parts, self._joints, self._pushes = parts, joints, pushes
+        held = np.zeros(side.max(initial=-1) + 1, dtype=bool)
+        held[side[parts.anchored]] = True
+        # The world comes last: it is indexed by -1, too.
+        number = np.full(len(held), -1, dtype=np.int64)
+        number[~held] = np.arange(np.count_nonzero(~held))
+        body = self._body = number[side]
+        count = self._count = int(np.count_nonzero(~held))
+        mine = self._mine = np.where(body < 0, count, body)
+        self._order = np.argsort(mine, kind="stable")
+        ordered = mine[self._order]
+        self._starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self._present = ordered[self._starts]
+        mass, com, self._inertia = self._combined(parts)
+        self._arm = (parts.coms - com[mine]) / _PITCH
+        self._loads = self._summed(parts.loads)
+        self._unit = float(mass[:count].min())
+
+        self._crossing = np.flatnonzero(side[joints.lower] != side[joints.upper])
+        crossing = self._between = joints.take(self._crossing)
+        self._lower, self._upper = body[crossing.lower], body[crossing.upper]
+        self._to_lower = wrench_maps(crossing.centre, com[self._lower])
+        self._to_upper = wrench_maps(crossing.centre, com[self._upper])
+        self._corners = (crossing.corners - crossing.centre[:, None]) / _PITCH
+        self._touching = np.flatnonzero(side[pushes.low] != side[pushes.high])
+        self._apex = np.zeros((len(crossing), 6))
+        self._apex[:, 2] = crossing.pull
+        self._apex[:, 3] = 0.5 / _PITCH * (crossing.tip[:, 2] - crossing.tip[:, 3])
+        self._apex[:, 4] = 0.5 / _PITCH * (crossing.tip[:, 1] - crossing.tip[:, 0])
+        self._single = np.flatnonzero(crossing.studs == 1)
+        self._rows = self._rows_of_joints()
+        self._friction = self._friction_per_unknown()
+        self._com = com
+        self._solver: piqp.SparseSolver | piqp.DenseSolver | None = None
+        self._known: dict[tuple[bytes, float, float], Forces] = {}
+
+    def _combined(self, parts: Parts) -> tuple[Array, Array, Array]:
+        """(B + 1, 1) masses of the bodies and the world, (B + 1, 3) their COMs, and the bodies'
+        (B, 6, 6) scaled mass matrices."""
+        sums = self._sums(parts.moments)
+        mass, first = sums[:, :1], sums[:, 1:4]
+        com = first / np.where(mass > 0.0, mass, 1.0)
+        count = self._count
+        own = sums[:count, 4:13].reshape(-1, 3, 3)
+        spread = sums[:count, 13:].reshape(-1, 3, 3) - first[:count, :, None] * com[:count, None]
+        spread /= _PITCH**2
+        inertia = np.zeros((count, 6, 6))
+        inertia[:, range(3), range(3)] = mass[:count]
+        inertia[:, 3:, 3:] = own - spread
+        around = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
+        inertia[:, range(3, 6), range(3, 6)] += around[:, None]
+        return mass, com, inertia
+
+    def gathered(self, twists: Array) -> Array:
+        """(6 B,) twists of the bodies with the momenta of their parts, of (N, 6) scaled twists."""
+        if not twists.any():
+            return np.zeros(6 * self._count)
+        momenta = self._summed(self._parts.momenta(twists)).reshape(-1, 6, 1)
+        return np.linalg.solve(self._inertia, momenta).reshape(-1)
+
+    def spread(self, speed: Array) -> Array:
+        """(N, 6) twists of the parts by (6 B,) twists of the bodies."""
+        twists = self._padded(speed)[self._mine]
+        twists[:, :3] += cross(twists[:, 3:], self._arm)
+        return twists
+
+    def moved(self, speed: Array, span: float, share: float = 1.0) -> Forces:
+        """Where constant forces lead: least 1/2 v'Mv - v'(M v0 + h f) + h (power of friction)
+        subject to no corner of a connection and no contact closing.
+
+        Args:
+            speed: (6 B,) scaled twists before [m/s].
+            span: Time h [s].
+            share: Factor of the loads.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+        key = speed.tobytes(), span, share
+        if key not in self._known:
+            self._known[key] = self._moved(speed, span, share)
+        return self._known[key]
+
+    def _moved(self, speed: Array, span: float, share: float) -> Forces:
+        """What `moved` gives, worked out."""
+        target = self._momenta(speed) / span + share * self._loads
+        force = max(float(np.abs(target).max(initial=0.0)), 1.0)
+        linear = self._friction / force
+        linear[: len(target)] -= target / force
+        x, multiplier = self._solved(linear)
+        count, rows = len(self._crossing), _CORNERS + _SIDES
+        own = multiplier[: rows * count].reshape(count, rows, 1)
+        wrench = (own * self._rows).sum(axis=1) * force
+        apart = np.ones(count)
+        apart[self._single] = 0.0
+        if len(self._single):
+            first = rows * count
+            taken = multiplier[first : first + len(self._single)] * force
+            apart[self._single] = taken / self._between.pull[self._single]
+        wrench += apart[:, None] * self._apex
+        return Forces(x[: len(target)] * (span * force / self._unit), wrench)
+
+    def work(self, speed: Array, after: Array, span: float, share: float) -> float:
+        """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
+        return 0.5 * span * share * float(self._loads @ (speed + after))
+
+    def slide(self, twists: Array, dt: float, share: float = 1.0, rests: bool = False) -> Motion:
+        """How the bodies slide under constant loads.
+
+        Speeds are linear in time as long as the forces are constant: where they change within the
+        step, it is cut there.
+
+        Args:
+            twists: (N, 6) scaled twists at the start [m/s].
+            dt: Length of the step [s].
+            share: Factor of the loads.
+            rests: Whether the loads are carried by what does not slide.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+        speed = self.gathered(twists)
+        slip = np.zeros(len(self._joints))
+        parting = self._parting(speed)
+        power, rate = self._friction_of(parting)
+        energy = 0.5 * float(speed @ self._momenta(speed))
+        whole, little = energy, _REST * energy
+        change = np.zeros_like(speed)
+        first: tuple[float, Array, Array] | None = None
+        weakest = float(self._between.pull.min())
+        faint = STILL * weakest
+        left = dt
+        span = min(dt, self._stopping(speed, power, energy, share))
+        for number in range(_SPANS):
+            if number == _SPANS - 1:
+                span = left
+            forces = self.moved(speed, span, share)
+            total = float(power.sum())
+            missing = total - float((forces.wrench * parting).sum())
+            stops = self._stopping(speed, power, energy, share)
+            shortest = _SHORTEST * min(left, stops)
+            changing = missing > _CONSISTENT * total + faint
+            # What that can do to the slip at most.
+            changing &= missing * energy > _EXACT * weakest * total
+            if changing and number < _SPANS - 1 and span > shortest and energy > little:
+                # Forces change on the way.
+                span = max(stops if stops < 0.99 * span else 0.2 * span, shortest)
+                continue
+            change = (forces.speed - speed) / span
+            then = self._parting(forces.speed)
+            if np.abs(then).max() <= STILL:
+                forces, then = forces._replace(speed=np.zeros_like(speed)), np.zeros_like(then)
+            later, faster = self._friction_of(then)
+            after = 0.5 * float(forces.speed @ self._momenta(forces.speed))
+            sliding = span
+            if changing:
+                # As long as friction needs for what the motion has lost.
+                lost = 0.5 * float((power + later).sum())
+                lost -= 0.5 * share * float(self._loads @ (speed + forces.speed))
+                if lost > 0.0:
+                    sliding = min(max((energy - after) / lost, 0.0), span)
+            slip[self._crossing] += 0.5 * sliding * (rate + faster)
+            if first is None:
+                inertial = self._parts.momenta(self.spread(change))
+                first = span, self.spread(forces.speed), share * self._parts.loads - inertial
+            # The forces are the same until a joint slides another way than before.
+            ways, ways_then = self._ways(parting), self._ways(then)
+            faint_way = _FAINT * np.abs(ways).max(initial=0.0)
+            turning = (np.abs(ways_then) < np.abs(ways)) & (ways * ways_then > 0.0)
+            turning &= np.abs(ways_then) > faint_way
+            kept = ways_then[turning]
+            until = float((kept / (ways[turning] - kept)).min(initial=np.inf)) * span
+            speed, parting, power, rate, energy = forces.speed, then, later, faster, after
+            left -= span
+            if rests and after <= _GONE * whole:
+                speed, change = np.zeros_like(speed), np.zeros_like(change)
+                break
+            if left <= 1e-9 * dt:
+                break
+            span = min(max(until, shortest), left)
+        slip[slip < _FAINT * slip.max()] = 0.0
+        assert first is not None
+        return Motion(self.spread(speed), slip, *first, way=whole / weakest)
+
+    def _stopping(self, speed: Array, power: Array, energy: float, share: float) -> float:
+        """After what time [s] friction and loads as they are stop a motion, exactly where one joint
+        slides one way; inf: never."""
+        lost = float(power.sum()) - share * float(self._loads @ speed)
+        return 2.0 * energy / lost if energy > 0.0 and lost > 0.0 else np.inf
+
+    def difference(self, motion: Motion, twists: Array, share: float) -> float:
+        """How far [m] friction lets the weakest connection slide by the energy of the difference
+        between a motion and that of these bodies, at the start.
+
+        Args:
+            motion: Of other bodies of the same parts.
+            twists: (N, 6) scaled twists at the start [m/s].
+            share: Factor of the loads.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+        soon = self.spread(self.moved(self.gathered(twists), motion.span, share).speed)
+        soon -= motion.soon
+        energy = 0.5 * float((soon * self._parts.momenta(soon)).sum())
+        return energy / float(self._between.pull.min())
+
+    def _momenta(self, speed: Array) -> Array:
+        """(6 B,) M v."""
+        return np.matmul(self._inertia, speed.reshape(-1, 6, 1)).reshape(-1)
+
+    def _padded(self, speed: Array) -> Array:
+        """(B + 1, 6) twists of the bodies and the world."""
+        return np.concatenate([speed.reshape(-1, 6), np.zeros((1, 6))])
+
+    def _parting(self, speed: Array) -> Array:
+        """(K, 6) scaled twists of upper against lower parts at the connections between bodies."""
+        twists = self._padded(speed)[:, None, :]
+        return (twists[self._upper] @ self._to_upper - twists[self._lower] @ self._to_lower)[:, 0]
+
+    def _friction_of(self, parting: Array) -> tuple[Array, Array]:
+        """What friction takes at given speeds, the most that the connections can give.
+
+        With the theorem of docs/mechanics.md, section 2: parts that come apart at no corner work
+        against the full friction of all points, and sideways against bearing.
+
+        Args:
+            parting: (K, 6) motion at the connections.
+
+        Returns:
+            (K,) power [W], and mean slip speeds of the studs, power over strength [m/s].
+        """
+        joints = self._between
+        apart = np.maximum((self._apex * parting).sum(axis=1), 0.0)
+        twisting = joints.twist / _PITCH * np.abs(parting[:, 5])
+        sideways = joints.shear * np.abs(parting[:, :2]).max(axis=1)
+        single = joints.studs == 1
+        apart = np.where(single, np.maximum(apart, twisting), apart)
+        sideways = np.where(single, sideways, np.maximum(sideways, twisting))
+        return apart + sideways, apart / joints.pull + sideways / joints.shear
+
+    def _ways(self, parting: Array) -> Array:
+        """(9 K,) what tells how the joints slide by its signs: the speeds at which the corners part
+        and the sides shift along x, y and the diagonals and turn [m/s]."""
+        x, y, z, about_x, about_y, turn = parting.T[:, :, None]
+        corners = z + about_x * self._corners[:, :, 1] - about_y * self._corners[:, :, 0]
+        return np.hstack([corners, x, y, x - y, x + y, turn]).reshape(-1)
+
+    def _rows_of_joints(self) -> Array:
+        """(K, 10, 6) the speeds that the inequalities of each joint bound."""
+        joints = self._between
+        rows = np.zeros((len(joints), _CORNERS + _SIDES, 6))
+        rows[:, :_CORNERS, 2] = -1.0
+        rows[:, :_CORNERS, 3] = -self._corners[:, :, 1]
+        rows[:, :_CORNERS, 4] = self._corners[:, :, 0]
+        rows[:, 4, 0], rows[:, 5, 0] = 1.0, -1.0
+        rows[:, 6, 1], rows[:, 7, 1] = 1.0, -1.0
+        # On one stud friction alone resists turning, and what it takes the pull lacks.
+        strength = np.where(joints.studs == 1, joints.pull, joints.shear)
+        rows[:, 8, 5] = joints.twist / _PITCH / strength
+        rows[:, 9, 5] = -rows[:, 8, 5]
+        return rows
+
+    def _friction_per_unknown(self) -> Array:
+        """(n,) power of friction per unknown of the program of `moved`: the twists, the joints'
+        sideways slip, and what single studs slip along or about themselves."""
+        joints, single, size = self._between, self._single, 6 * self._count
+        power = np.concatenate([np.zeros(size), joints.shear, joints.pull[single]])
+        weight = np.where((joints.studs == 1)[:, None], 0.0, self._apex)[:, :, None]
+        twists = np.zeros((self._count + 1, 6))
+        np.add.at(twists, self._upper, (self._to_upper @ weight)[:, :, 0])
+        np.add.at(twists, self._lower, -(self._to_lower @ weight)[:, :, 0])
+        power[:size] = twists[:-1].reshape(-1)
+        return power
+
+    def _inequalities(self) -> sp.csr_matrix:
+        """(m, n) sparse: those of the joints, one more for each single stud, those of the contacts,
+        all of them <= 0."""
+        joints, single, touching = self._between, self._single, self._touching
+        count, size, width = len(joints), 6 * self._count, _CORNERS + _SIDES
+        aside = np.repeat((size + np.arange(count))[:, None], width, axis=1)
+        aside[single, _SIDES + 2 :] = size + count + np.arange(len(single))[:, None]
+        bound = np.repeat([0.0, -1.0], [_CORNERS, _SIDES])
+        pushes = self._pushes
+        normal, point = pushes.normal[touching], pushes.point[touching]
+        low, high = self._body[pushes.low[touching]], self._body[pushes.high[touching]]
+        closing = [
+            np.hstack([normal, cross((point - self._com[end]) / _PITCH, normal)])
+            for end in (high, low)
+        ]
+        apart = self._apex[single, None, :] / joints.pull[single, None, None]
+        below, above = self._to_lower.swapaxes(1, 2), self._to_upper.swapaxes(1, 2)
+        values, columns = [], []
+        for on_lower, on_upper, lower, upper, last, own in (
+            (-self._rows @ below, self._rows @ above, self._lower, self._upper, aside, bound),
+            (
+                -apart @ below[single],
+                apart @ above[single],
+                self._lower[single],
+                self._upper[single],
+                aside[single, -1:],
+                np.array([-1.0]),
+            ),
+            (
+                -closing[0][:, None, :],
+                closing[1][:, None, :],
+                high,
+                low,
+                np.zeros((len(touching), 1), dtype=np.int64),
+                np.zeros(1),
+            ),
+        ):
+            value = np.empty((*on_lower.shape[:2], 13))
+            value[:, :, :6] = np.where((lower >= 0)[:, None, None], on_lower, 0.0)
+            value[:, :, 6:12] = np.where((upper >= 0)[:, None, None], on_upper, 0.0)
+            value[:, :, 12] = own
+            column = np.empty(value.shape, dtype=np.int64)
+            column[:, :, :6] = 6 * lower[:, None, None] + np.arange(6)
+            column[:, :, 6:12] = 6 * upper[:, None, None] + np.arange(6)
+            column[:, :, 12] = last
+            values.append(value.reshape(-1))
+            columns.append(column.reshape(-1))
+        value, column = np.concatenate(values), np.concatenate(columns)
+        kept = value != 0.0
+        ends = np.concatenate([[0], np.cumsum(kept)])[::13]
+        shape = (len(ends) - 1, len(self._friction))
+        return sp.csr_matrix((value[kept], column[kept], ends), shape=shape)
+
+    def _cost(self) -> sp.csc_matrix:
+        """(n, n) sparse mass matrix in units of the lightest body."""
+        size, unknowns = 6 * self._count, len(self._friction)
+        index = 6 * np.arange(self._count)[:, None, None] + np.arange(6)
+        index = np.repeat(index, 6, axis=1).reshape(-1)
+        ends = np.minimum(6 * np.arange(unknowns + 1), 6 * size)
+        value = (self._inertia / self._unit).reshape(-1)
+        return sp.csc_matrix((value, index, ends), shape=(unknowns, unknowns))
+
+    def _solved(self, linear: Array) -> tuple[Array, Array]:
+        """The optimum with a linear cost, and the multipliers of the inequalities.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+        status = piqp.PIQP_UNSOLVED
+        for tolerance in _TOLERANCES:
+            solver = self._solver
+            if solver is None or tolerance != _TOLERANCES[0]:
+                solver = self._set_up(linear, tolerance)
+                if tolerance == _TOLERANCES[0]:
+                    self._solver = solver
+            else:
+                solver.update(c=linear)
+            status = solver.solve()
+            if status == piqp.PIQP_SOLVED:
+                return np.array(solver.result.x), np.array(solver.result.z_u)
+        raise SolverError(f"slip: interior point method ended with {status.name}")
+
+    def _set_up(self, linear: Array, tolerance: float) -> piqp.SparseSolver | piqp.DenseSolver:
+        cost, rows = self._cost(), self._inequalities()
+        zero = np.zeros(len(rows.indptr) - 1)
+        if len(linear) <= _DENSE:
+            dense = dense_interior_solver(tolerance)
+            a, b = cost.toarray(), rows.toarray()
+            dense.setup(a, linear, None, None, b, None, zero, None, None)
+            return dense
+        solver = interior_solver(tolerance)
+        solver.settings.kkt_solver = piqp.sparse_ldlt_ineq_cond
+        columns = sp.csc_matrix(rows)
+        solver.setup(cost, linear, None, None, columns, None, zero, None, None)
+        return solver
+
+    def _sums(self, values: Array) -> Array:
+        """(B + 1, k) sums over the parts of each body of (N, k) values; the world's come last."""
+        sums = np.zeros((self._count + 1, values.shape[1]))
+        sums[self._present] = np.add.reduceat(values[self._order], self._starts, axis=0)
+        return sums
+
+    def _summed(self, wrenches: Array) -> Array:
+        """(6 B,) wrenches on the bodies by (N, 6) wrenches on the parts."""
+        moved = wrenches.copy()
+        moved[:, 3:] += cross(self._arm, wrenches[:, :3])
+        return self._sums(moved)[: self._count].reshape(-1)
