@@ -424,6 +424,7 @@ def test_convert_there_and_back(cli, tmp_path, suffix):
     assert cli("convert", GUITAR, there, "--baseplate", "none")[0] == 0
     code, out, _ = cli("convert", there, back)
     assert code == 0 and "28 parts" in out
+    assert cli("analyze", there)[0] == 0
     original, returned = read_structure(GUITAR, baseplate=None), read_structure(back)
     assert len(returned.graph.connections) == len(original.graph.connections)
     assert sorted(str(p.shape) for p in returned.graph.parts()) == sorted(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics, UsdShade
 from bricksim_core.engines.usd import names, read_stage, write_stage
 from bricksim_core.engines.usd.looks import linear_color, srgb_color
 from bricksim_core.errors import EngineError, FormatError
-from bricksim_core.formats import parse_structure
+from bricksim_core.formats import parse_structure, read_structure, write_structure
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import transform
 from bricksim_core.topology import BrickTopologyGraph, Structure
@@ -52,6 +54,19 @@ def test_there_and_back(structure, tmp_path, suffix):
     assert back.name == "stairs"
     assert back.skipped == []
     assert [p.name for p in tmp_path.iterdir()] == [f"stairs{suffix}"]
+
+
+def test_stages_are_structure_files(structure, tmp_path):
+    """What reads any structure file reads a stage, and strictly if it is told to."""
+    write_structure(structure, tmp_path / "stairs.usda")
+    _same(structure, read_structure(tmp_path / "stairs.usda", strict=True))
+    text = (tmp_path / "stairs.usda").read_text()
+    moved = re.sub(r"xformOp:translate = \((\S+), ", r"xformOp:translate = (9\1, ", text, count=1)
+    assert moved != text
+    (tmp_path / "moved.usda").write_text(moved)
+    assert len(read_structure(tmp_path / "moved.usda").skipped) > 0
+    with pytest.raises(FormatError, match=r"moved\.usda: part \d+ stands .* mm from where"):
+        read_structure(tmp_path / "moved.usda", strict=True)
 
 
 def test_tiles_masses_colours_and_tilted_poses_there_and_back(tmp_path):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +21,6 @@ EXAMPLES = examples(
     "bricksim convert tower.txt tower.usda",
     "bricksim convert --to text tower.json - | bricksim analyze -",
 )
-USD_SUFFIXES = (".usd", ".usda", ".usdc")
 
 
 def command(
@@ -53,20 +51,10 @@ def command(
 
     from bricksim_core.formats import read_structure, write_structure
 
-    if Path(source).suffix.lower() in USD_SUFFIXES:
-        from bricksim_core.engines import usd
-
-        structure = usd.read_stage(source)
-    else:
-        structure = read_structure(source, baseplate=plate, strict=strict)
+    structure = read_structure(source, baseplate=plate, strict=strict)
     for line in structure.skipped:
         warn(f"skipped {line}")
-    if to is None and Path(target).suffix.lower() in USD_SUFFIXES:
-        from bricksim_core.engines import usd
-
-        usd.write_stage(structure, target)
-    else:
-        write_structure(structure, target, format=to)
+    write_structure(structure, target, format=to)
     if target != "-":
         graph = structure.graph
         parts, connections = len(graph), len(graph.connections)

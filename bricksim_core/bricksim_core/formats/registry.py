@@ -42,6 +42,8 @@ SUFFIXES = {
     ".mpd": Format.LDRAW,
 }
 """Formats that `write_structure` chooses by the file name."""
+USD_SUFFIXES = (".usd", ".usda", ".usdc")
+"""Names of USD stages, which no text stands for: `engines.usd` reads and writes them."""
 
 _TEXT_LINE = re.compile(r"[-+]?\d+(\.\d+)?\s*[xX]\s*[-+]?\d")
 _LDRAW_LINE = re.compile(r"[0-5](\s|$)")
@@ -166,7 +168,7 @@ def read_structure(
     """Reads a structure file.
 
     Args:
-        path: The file, or ``-`` for standard input.
+        path: The file, or ``-`` for standard input. A USD stage is known by its name.
         format: See `parse_structure`.
         strict: See `parse_structure`.
         baseplate: See `parse_structure`.
@@ -175,7 +177,10 @@ def read_structure(
     Raises:
         FormatError: The file cannot be read; the message names file, line or field, the value and
             what was expected.
+        EngineError: It is a USD stage, and OpenUSD is not installed.
     """
+    if format is None and _is_stage(path):
+        return _read_stage(path, strict)
     data, name = read_bytes(path)
     return parse_structure(
         _decode(data, name),
@@ -212,22 +217,41 @@ def write_structure(
     Args:
         structure: What to write.
         path: The file, or ``-`` for standard output.
-        format: None chooses by the file name: .json topology, .txt text, .ldr and .mpd LDraw.
+        format: None chooses by the file name: .json topology, .txt text, .ldr and .mpd LDraw, .usd,
+            .usda and .usdc a USD stage.
 
     Raises:
         FormatError: The format is not known, is read only or cannot express the structure, or the
             file cannot be written.
+        EngineError: It is a USD stage, and OpenUSD is not installed.
     """
+    if format is None and _is_stage(path):
+        from bricksim_core.engines import usd
+
+        return usd.write_stage(structure, path)
     if format is None:
         suffix = Path(path).suffix.lower()
         if suffix not in SUFFIXES:
-            known = ", ".join(SUFFIXES)
+            known = ", ".join([*SUFFIXES, *USD_SUFFIXES])
             raise FormatError(
                 f"{os.fspath(path)}: the name does not tell the format, expected one of {known}"
-                f" (`bricksim convert` also writes .usd, .usda, .usdc) or a format of {_writable()}"
+                f" or a format of {_writable()}"
             )
         format = SUFFIXES[suffix]
     write_text(format_structure(structure, format), path)
+
+
+def _is_stage(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix.lower() in USD_SUFFIXES
+
+
+def _read_stage(path: str | os.PathLike[str], strict: bool) -> Structure:
+    from bricksim_core.engines import usd
+
+    structure = usd.read_stage(path)
+    if strict and structure.skipped:
+        raise FormatError(f"{os.fspath(path)}: {structure.skipped[0]}")
+    return structure
 
 
 def _writable() -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,18 +23,16 @@ from bricksim_core.engines.usd.lego import (
 )
 from bricksim_core.engines.welded import WeldedScene
 from bricksim_core.errors import BrickSimError, FormatError, TopologyError
+from bricksim_core.formats.registry import USD_SUFFIXES
 from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology import BrickTopologyGraph, Structure
-
-SUFFIXES = (".usda", ".usdc", ".usd")
-"""Names of files that `write_stage` writes and `read_stage` reads."""
 
 _SAME_PLACE = 1e-4
 """How far a brick of a stage may stand from where its connections put it [m]."""
 
 
 def write_stage(
-    structure: Structure, path: str | Path, *, settings: PhysxSettings | None = None
+    structure: Structure, path: str | os.PathLike[str], *, settings: PhysxSettings | None = None
 ) -> None:
     """Writes a structure as a USD stage that PhysX can simulate and any viewer can show.
 
@@ -47,8 +46,8 @@ def write_stage(
         OSError: The file cannot be written.
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise FormatError(f"{path}: ends with {path.suffix!r}, expected one of {SUFFIXES}")
+    if path.suffix not in USD_SUFFIXES:
+        raise FormatError(f"{path}: ends with {path.suffix!r}, expected one of {USD_SUFFIXES}")
     author = StageAuthor(
         Usd.Stage.CreateInMemory(), settings or PhysxSettings(ground=_ground(structure))
     )
@@ -82,7 +81,7 @@ def author_structure(author: StageAuthor, structure: Structure) -> None:
         author_connection(author.stage, connection)
 
 
-def read_stage(path: str | Path) -> Structure:
+def read_stage(path: str | os.PathLike[str]) -> Structure:
     """Reads bricks and connections marked by ``lego:*`` attributes from a USD stage.
 
     Bricks keep the ids that `write_stage` gave them; where a stage has none, they are numbered in
