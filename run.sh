@@ -69,6 +69,10 @@ if [ "$engine" = ovphysx ]; then
   export PYTHONPATH="$root/.venv/extras/ovphysx:$PYTHONPATH"
 fi
 
+if [ "${engine:-mujoco}" != mujoco ]; then
+  python -m bricksim_core.engines "$engine" > /dev/null || exit 2
+fi
+
 if [ -n "$launch_file" ]; then
   exec ros2 launch "$launch_file" ${engine:+"engine:=$engine"} "$@"
 fi

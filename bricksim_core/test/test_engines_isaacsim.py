@@ -19,6 +19,7 @@ import pytest
 
 from bricksim_core.doctor import Check
 from bricksim_core.engines import create_engine
+from bricksim_core.engines.__main__ import main
 from bricksim_core.engines.isaacsim import launch
 from bricksim_core.engines.isaacsim.checks import checks
 from bricksim_core.engines.isaacsim.graphs import clock_graph, robot_graph
@@ -133,6 +134,15 @@ def test_unknown_options_are_refused_before_anything_starts():
         create_engine("isaacsim", frame_steps=0)
     with pytest.raises(EngineError, match="engine is 'bullet', expected one of mujoco, ovphysx"):
         create_engine("bullet")
+
+
+def test_whether_an_engine_can_start_is_told_in_one_line(capsys):
+    assert main("mujoco") == main() == 0
+    assert capsys.readouterr().err == ""
+    for name, message in (("isaacsim", "Isaac Sim is "), ("bullet", "engine is 'b")):
+        assert main(name) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(message)
 
 
 def test_steps_that_isaac_sim_would_cut_are_refused_before_anything_starts(installed):

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from ament_index_python.packages import (
+    PackageNotFoundError,
+    get_package_prefix,
+    get_package_share_directory,
+)
 from launch import Event, LaunchContext, LaunchDescription
 from launch.action import Action
 from launch.actions import (
@@ -183,6 +189,7 @@ def simulation(
         parameters: Further parameters of the simulator node.
         package: Package of its executable ``simulator``.
     """
+    require_engine(value(context, "engine"), package)
     namespace = value(context, "namespace")
     simulator = Node(
         package=package,
@@ -237,6 +244,32 @@ def simulation(
     if flag(context, "rviz"):
         actions.append(_rviz(namespace, follow))
     return actions
+
+
+def require_engine(name: str, package: str) -> None:
+    """Refuses an engine that cannot start, before anything is started.
+
+    It is the simulator's Python that is asked: its nodes may be installed for Isaac Sim's, while
+    launch runs in another one.
+
+    Args:
+        name: The engine.
+        package: Package of the executable ``simulator``.
+
+    Raises:
+        RuntimeError: What the engine lacks; launch shows it as one line.
+    """
+    if name == "mujoco":
+        return
+    program = Path(get_package_prefix(package)) / "lib" / package / "simulator"
+    with program.open(encoding="utf-8") as file:
+        first = file.readline()
+    python = first[2:].split() if first.startswith("#!") else [sys.executable]
+    question = [*python, "-m", "bricksim_core.engines", name]
+    answer = subprocess.run(question, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        lines = answer.stderr.strip().splitlines()
+        raise RuntimeError(lines[-1] if lines else f"engine {name} cannot start")
 
 
 def ends_with(node: Node, *, only_failed: bool = False) -> Action:

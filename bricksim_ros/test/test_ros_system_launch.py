@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole systems: launch files with simulator, markers and recorder; how they start and end."""
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -568,3 +569,17 @@ def test_arguments_are_described(name: str) -> None:
     for argument in ("engine", "use_sim_time", "namespace", "rviz", "record", "frame_prefix"):
         assert f"'{argument}'" in done.stdout
     assert "No description" not in done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("isaacsim") is not None, reason="Isaac Sim is here")
+def test_an_engine_that_is_missing_is_told_before_anything_starts(tmp_path):
+    bag = tmp_path / "bag"
+    process = launch(
+        "bricksim_ros", "demo_drop.launch.py", "engine:=isaacsim", "record:=true", f"bag:={bag}"
+    )
+    text = finished(process)
+    assert process.returncode != 0
+    (line,) = [line for line in text.splitlines() if "ERROR" in line]
+    assert "Isaac Sim is not installed for" in line
+    assert "process started" not in text
+    assert not bag.exists()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rigid-body engines behind one protocol."""
 
-from bricksim_core.engines.factory import create_engine
+from bricksim_core.engines.factory import create_engine, require_engine
 from bricksim_core.engines.protocol import (
     NO_PART,
     BodySpec,
@@ -21,4 +21,5 @@ __all__ = [
     "RobotSpec",
     "StepReport",
     "create_engine",
+    "require_engine",
 ]

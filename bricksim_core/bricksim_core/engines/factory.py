@@ -24,14 +24,29 @@ def create_engine(name: str = "mujoco", **options: Any) -> Engine:
     Raises:
         EngineError: There is no such engine or option, or it cannot start here; one line says why.
     """
-    try:
-        factory = _ENGINES[name]
-    except KeyError:
-        raise EngineError(f"engine is {name!r}, expected one of {', '.join(_ENGINES)}") from None
+    factory, _ = _engine(name)
     try:
         return factory(options)
     except TypeError as error:
         raise EngineError(f"engine {name}: {error}") from None
+
+
+def require_engine(name: str) -> None:
+    """Looks for what would keep an engine from starting here, without starting it.
+
+    Raises:
+        EngineError: There is no such engine, or the first thing that it lacks: its packages, their
+            release, a licence that was not accepted, a GPU.
+    """
+    _, require = _engine(name)
+    require()
+
+
+def _engine(name: str) -> tuple[Callable[[dict[str, Any]], Engine], Callable[[], None]]:
+    try:
+        return _ENGINES[name]
+    except KeyError:
+        raise EngineError(f"engine is {name!r}, expected one of {', '.join(_ENGINES)}") from None
 
 
 def _mujoco(options: dict[str, Any]) -> Engine:
@@ -53,8 +68,22 @@ def _isaacsim(options: dict[str, Any]) -> Engine:
     return start(**options)
 
 
-_ENGINES: dict[str, Callable[[dict[str, Any]], Engine]] = {
-    "mujoco": _mujoco,
-    "ovphysx": _ovphysx,
-    "isaacsim": _isaacsim,
+def _require_nothing() -> None:
+    pass
+
+
+def _require_ovphysx() -> None:
+    import bricksim_core.engines.ovphysx  # noqa: F401  # refuses what it cannot work with
+
+
+def _require_isaacsim() -> None:
+    from bricksim_core.engines.isaacsim.launch import require_startable
+
+    require_startable()
+
+
+_ENGINES = {
+    "mujoco": (_mujoco, _require_nothing),
+    "ovphysx": (_ovphysx, _require_ovphysx),
+    "isaacsim": (_isaacsim, _require_isaacsim),
 }
