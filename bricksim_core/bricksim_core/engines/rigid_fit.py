@@ -153,11 +153,10 @@ class RigidGroups:
         momentum = self.masses[:, None] * twists[:, :3]
         linear = _sum(momentum, starts) / self._total[:, None]
         arms = (rotation[group] @ exact[:, :, None])[..., 0]
-        inertias = axes @ self.local_inertias @ np.swapaxes(axes, 1, 2)
-        spin = cross(arms, momentum) + (inertias @ twists[:, 3:, None])[..., 0]
+        local = (self.local_inertias @ (twists[:, None, 3:] @ axes).swapaxes(1, 2))[..., 0]
+        spin = cross(arms, momentum) + (axes @ local[:, :, None])[..., 0]
         # The arms are those of the rigid body, so its inertia only turns with it.
-        steiner = rotation @ self._steiner @ np.swapaxes(rotation, 1, 2)
-        inertia = _sum(inertias, starts) + steiner
+        inertia = rotation @ self._inertia @ np.swapaxes(rotation, 1, 2)
         angular = np.linalg.solve(inertia, _sum(spin, starts)[..., None])[..., 0]
         return poses, np.concatenate([linear, angular], axis=1)
 
@@ -189,11 +188,13 @@ class RigidGroups:
         return inverse(self.component_T_parts)
 
     @cached_property
-    def _steiner(self) -> Array:
-        """(K, 3, 3) inertia of the parts as points about the COM, component axes [kg m^2]."""
+    def _inertia(self) -> Array:
+        """(K, 3, 3) inertia about the COM, component axes [kg m^2]."""
+        axes = self.component_T_parts[:, :3, :3]
+        own = axes @ self.local_inertias @ np.swapaxes(axes, 1, 2)
         square = np.square(self._exact).sum(axis=1)[:, None, None] * np.eye(3)
         square -= self._exact[:, :, None] * self._exact[:, None, :]
-        return _sum(self.masses[:, None, None] * square, self.starts)
+        return _sum(own + self.masses[:, None, None] * square, self.starts)
 
     @cached_property
     def _several(self) -> NDArray[np.intp]:

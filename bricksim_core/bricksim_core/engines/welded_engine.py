@@ -248,7 +248,8 @@ class WeldedEngine(ABC):
                 rest.keep(self.scene.groups.all_parts(self.read_sleeping()))
             self._poses, self._twists = self._read_motion()
             found = self.read_contacts()
-            self._correct_gripped(found, previous_poses)
+            if self.robots:
+                self._correct_gripped(found, previous_poses)
         self._time += self.timestep
         touching = join_contacts([found, rest.contacts])
         still = rest.asleep & ~previous_twists.any(axis=1)

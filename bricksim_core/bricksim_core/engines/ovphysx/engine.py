@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from bricksim_core.spatial import Array, quaternion_of, transform
 
 _BODY = SimObjectType.RIGID_BODY
 _ASLEEP = "isSleeping"
-_STATE = ("position", "orientation", "linearVelocity", "angularVelocity")
+_MOTION = ("position", "orientation", "linearVelocity", "angularVelocity")
 
 
 class OvphysxEngine(WeldedEngine):
@@ -45,6 +45,7 @@ class OvphysxEngine(WeldedEngine):
         self._sources: list[RobotSource] = []
         self._handles: list[int] = []
         self._rows: dict[str, NDArray[np.intp]] = {}
+        self._state: Mapping[str, NDArray] | None = None
         self._session = self._new_session()
 
     def carry_out(self, edits: Edits) -> None:
@@ -67,16 +68,15 @@ class OvphysxEngine(WeldedEngine):
                 columns.create_welds(session, edits.welded)
         parts = self.scene.groups.part_ids.tolist()
         self._handles = [session.handle(names.brick(part_id)) for part_id in parts]
-        self._rows = {}
+        self._rows, self._state = {}, None
         self._move(edits.moved)
 
     def part_motion(self) -> tuple[Array, Array]:
         """Motions of the bodies themselves; see `WeldedEngine.part_motion`."""
         if not self._handles:
             return np.zeros((0, 4, 4)), np.zeros((0, 6))
-        state = self._session.read(_BODY, _STATE)
-        rows = self._rows_of(_STATE[0])
-        values = (state[name][rows].astype(float) for name in _STATE)
+        state, rows = self._read_state(), self._rows_of(_MOTION[0])
+        values = (state[name][rows].astype(float) for name in _MOTION)
         position, orientation, linear, angular = values
         return transform(position, orientation), np.concatenate([linear, angular], axis=1)
 
@@ -96,15 +96,16 @@ class OvphysxEngine(WeldedEngine):
         """Lets free bricks sleep, or wakes them."""
         handles = [self._session.handle(names.brick(part_id)) for part_id in part_ids]
         command = np.full((len(handles), 1), not sleep, dtype=np.uint8)
+        self._state = None
         self._session.set(_BODY, {"wake": command}, handles)
 
     def read_sleeping(self) -> NDArray[np.bool_]:
         """(N,) which bricks sleep."""
-        asleep = self._session.read(_BODY, [_ASLEEP])[_ASLEEP].ravel().astype(bool)
-        return asleep[self._rows_of(_ASLEEP)]
+        return self._read_state()[_ASLEEP].ravel().astype(bool)[self._rows_of(_ASLEEP)]
 
     def advance(self) -> None:
         """Advances PhysX by one time step."""
+        self._state = None
         self._session.step(self.timestep)
 
     def read_contacts(self) -> Contacts:
@@ -151,6 +152,12 @@ class OvphysxEngine(WeldedEngine):
         """Frees what the engine holds."""
         self._session.close()
 
+    def _read_state(self) -> Mapping[str, NDArray]:
+        """State of all bricks; read once a step."""
+        if self._state is None:
+            self._state = self._session.read(_BODY, (*_MOTION, _ASLEEP))
+        return self._state
+
     def _rows_of(self, attribute: str) -> NDArray[np.intp]:
         """(N,) where a read of an attribute has the bricks, in the order of the scene's groups."""
         if attribute not in self._rows:
@@ -175,6 +182,7 @@ class OvphysxEngine(WeldedEngine):
 
     def _put(self, rows: NDArray[np.intp], poses: Array, twists: Array, fixed: bool) -> None:
         """Sets poses and, of free bricks, twists; by rows of the scene's groups."""
+        self._state = None
         if not len(rows):
             return
         values = {"position": poses[:, :3, 3], "orientation": quaternion_of(poses)}
