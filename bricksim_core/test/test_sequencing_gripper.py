@@ -221,3 +221,17 @@ def _all_grips(part, axis, size):
 def test_bad_models(change, message):
     with pytest.raises(GripperError, match=message):
         GripperModel(**change)
+
+
+def test_tips_keep_off_what_stands_flush_with_the_gripped_sides():
+    """A brick of two studs at the end of a row: the tips are wider than it and reach over its
+    free end; between two others there is no such place."""
+    part = held(1, 2)
+    beside = brick(1, 0, 0, 7, 2, 3)
+    grasp = find_grasps(GRIPPER, part, beside[None])[0]
+    assert grasp.closing_axis == 1
+    assert grasp.centre[0] + 0.5 * GRIPPER.tip_width <= 0.5 * STUD - GRIPPER.clearance + 1e-8
+    assert grasp.opening == GRIPPER.release
+    both = np.array([beside, brick(-6, 0, 0, 0, 2, 3)])
+    between = find_grasps(GRIPPER, part, both)[0]
+    assert between.centre == (0.0, 0.0)

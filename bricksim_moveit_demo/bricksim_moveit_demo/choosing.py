@@ -210,6 +210,25 @@ class GraspChooser:
         ]
         return not hand_is_free(grasp.part_T_tool, grasp.width - _SQUEEZE, boxes, 0.0)
 
+    def scrapes(self, part: int, grasp: Grasp, seat: tuple[int, Array]) -> bool:
+        """Whether the closed fingers come close to what stands flush with a brick in its seat.
+
+        Args:
+            part: The part that is held.
+            grasp: How.
+            seat: A part of its component and the (4, 4) pose that it is to get [m].
+        """
+        world = self._motion.world
+        graph = world.graph
+        pose = self._at(part, *seat)
+        moving = graph.component_parts(graph.component_of(part))
+        boxes = [
+            brick_box(graph.part(other).shape, world.part_pose(other))
+            for other in self.near(part, pose)
+            if other not in moving
+        ]
+        return not self._fits(pose @ grasp.part_T_tool, grasp.width, boxes)
+
     def opening(self, grasp: Grasp) -> float:
         """Width [m] to which the gripper opens before a grasp."""
         return min(grasp.width + 2.0 * self._parameters.open_clearance, MAX_WIDTH)
@@ -244,6 +263,10 @@ class GraspChooser:
         tool = world_T_part @ grasp.part_T_tool
         if not self._fits(tool, self.opening(grasp), boxes):
             return "no room for the fingers at the pick"
+        graph = self._motion.world.graph
+        moving = graph.component_parts(graph.component_of(part))
+        if not self._fits(tool, grasp.width, _bricks(scene, moving)):
+            return "the fingers would close on something else, too"
         return "" if seat is None else self._refusal_at_seat(scene, part, grasp, seat)
 
     def _refusal_at_seat(

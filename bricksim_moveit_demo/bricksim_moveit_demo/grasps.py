@@ -362,12 +362,13 @@ def boxes_overlap(box: Box, others: Sequence[Box], clearance: float = 0.0) -> Ar
 
 
 def _offsets(side: float) -> list[float]:
-    """Grip positions along a side in half studs, from the middle outwards."""
+    """Grip positions along a side from the middle outwards: half studs, then, reaching over its
+    ends where neighbours stand flush with it, quarters."""
     greatest = 0.5 * side + 0.5 * TIP_WIDTH - _LEAST_CONTACT
-    greatest = min(greatest, 0.5 * side)
-    step = 0.5 * STUD_PITCH
+    step = 0.25 * STUD_PITCH
     count = int(greatest / step + 1e-9)
-    return sorted((i * step for i in range(-count, count + 1)), key=lambda o: (abs(o), -o))
+    quarters = (i for i in range(-count, count + 1) if i % 2 == 0 or abs(i) * step > 0.5 * side)
+    return sorted((i * step for i in quarters), key=lambda o: (abs(o), -o))
 
 
 def _tool_pose(

@@ -12,7 +12,7 @@ from bricksim_core.spatial import Array, inverse, rotation_angle, transform
 from bricksim_moveit_demo.choosing import Choice, GraspChooser, raised
 from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.description import MAX_WIDTH, READY
-from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError
 from bricksim_moveit_demo.grasps import Grasp, is_upright
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
@@ -276,12 +276,17 @@ class Hand:
         carried = motion.carried()
         near = {other for part in carried for other in self.chooser.near(part)}
         pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
-        motion.go_straight(
-            [raised(motion.tool, p.lift_height)],
-            p.approach_speed,
-            self.world.planning_scene().allowing(pairs),
-            p.collision_force,
-        )
+        scene = self.world.planning_scene().allowing(pairs)
+
+        def up(height: float) -> None:
+            goal = [raised(motion.tool, height)]
+            motion.go_straight(goal, p.approach_speed, scene, p.collision_force)
+
+        try:
+            up(p.lift_height)
+        except PlanningError:
+            # The way that the hand came down is free.
+            up(min(p.approach_height, p.lift_height))
 
     def _remember_grip(self) -> None:
         assert self.motion.held is not None

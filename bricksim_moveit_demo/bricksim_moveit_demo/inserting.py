@@ -26,6 +26,7 @@ from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.placing import put_down, regrasp, turn_upright
 from bricksim_moveit_demo.presscheck import PressCheck, PressVerdict
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
+from bricksim_moveit_demo.sighting import Sightings
 from bricksim_moveit_demo.world import World
 
 _BESIDE = 0.002
@@ -112,10 +113,11 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
     braced = bracing is not None and bracing.needed()
     if bracing is not None and braced:
         bracing.foresee()
-    else:
+    elif goal.part in hand.motion.carried():
         bearable(hand, job, hand.motion.held or goal.part)
     if goal.part not in hand.motion.carried():
-        _pick(hand, job, world_T_seat, bracing)
+        holds = None if braced else bearing_holds(hand, job)
+        _pick(hand, job, world_T_seat, bracing, holds)
     if bracing is not None and braced:
         bracing.apply()
     _insert(hand, job, world_T_seat)
@@ -135,7 +137,8 @@ def seat_pose(world: World, goal: InsertionGoal) -> Array:
 
 
 def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
-    """(4, 4) world_T_part [m] of a brick in its seat, as perception sees it.
+    """(4, 4) world_T_part [m] of a brick in its seat, as perception sees it: of a structure that
+    stands firm with all that was seen of it before.
 
     Raises:
         TaskError: The target lies on a side.
@@ -145,7 +148,20 @@ def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
             f"brick {goal.target} does not stand upright: nothing can be pressed onto it",
             Outcome.BRICK_MISSING,
         )
-    return hand.world.observe(seat_pose(hand.world, goal))
+    seen = hand.world.observe(seat_pose(hand.world, goal))
+    firm = _firm(hand.world, goal.target)
+    if firm is None:
+        return seen
+    graph = hand.world.graph
+    base_T_seat = relative_pose(graph, firm, goal.target) @ seat_in_target(graph, goal)
+    return hand.world.sightings.setdefault(firm, Sightings()).look(seen, base_T_seat)
+
+
+def _firm(world: World, part: int) -> int | None:
+    """The part by which the world holds the component of a part; None if it does not."""
+    graph = world.graph
+    held = world.fixed_parts.intersection(graph.component_parts(graph.component_of(part)))
+    return min(held, default=None)
 
 
 def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
@@ -168,6 +184,25 @@ def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
             Outcome.STRUCTURE_UNSTABLE,
         )
     return verdict
+
+
+def bearing_holds(hand: Hand, job: InsertionTask) -> set[int]:
+    """Parts by which what is to be inserted can be held so that both sides bear the press.
+
+    Raises:
+        TaskError: There are none.
+    """
+    failure: TaskError | None = None
+    holds = set()
+    for part in dict.fromkeys([part for part, _ in _candidates(hand, job)]):
+        try:
+            bearable(hand, job, part)
+            holds.add(part)
+        except TaskError as error:
+            failure = failure or error
+    if failure is not None and not holds:
+        raise failure
+    return holds
 
 
 def press_check(hand: Hand, job: InsertionTask, between: int) -> PressCheck:
@@ -197,32 +232,46 @@ def own_candidates(hand: Hand, part_id: int) -> Iterator[tuple[int, Grasp]]:
 
 
 def _gentle_first(
-    hand: Hand, candidates: Iterable[tuple[int, Grasp]]
+    hand: Hand, candidates: Iterable[tuple[int, Grasp]], seat: tuple[int, Array]
 ) -> Iterator[tuple[int, Grasp]]:
     """Candidates in their order, but last those whose fingers press on other parts of the group:
-    straightening several parts at once strains the joints between them."""
+    straightening several parts at once strains the joints between them; or meet the edges of what
+    stands flush with the seat where they come down a little off."""
     rough = []
     for part, grasp in candidates:
-        if hand.chooser.presses_others(part, grasp):
+        presses = hand.chooser.presses_others(part, grasp)
+        if presses or hand.chooser.scrapes(part, grasp, seat):
             rough.append((part, grasp))
         else:
             yield part, grasp
     yield from rough
 
 
-def _pick(hand: Hand, job: InsertionTask, world_T_seat: Array, bracing: Bracing | None) -> None:
+def _candidates(hand: Hand, job: InsertionTask) -> Iterator[tuple[int, Grasp]]:
+    """Grasps of what is to be inserted, those that were given first."""
+    graph = hand.world.graph
+    group = set(graph.component_parts(graph.component_of(job.goal.part)))
+    given = (candidate for candidate in job.candidates if candidate[0] in group)
+    return itertools.chain(given, own_candidates(hand, job.goal.part))
+
+
+def _pick(
+    hand: Hand,
+    job: InsertionTask,
+    world_T_seat: Array,
+    bracing: Bracing | None,
+    holds: set[int] | None,
+) -> None:
     """Picks the brick with a grasp that fits its seat, after a regrasp if there is no other way, or
-    after another arm has brought it."""
+    after another arm has brought it; holds it at one of some parts, None: at any."""
     seat = (job.goal.part, world_T_seat)
     skip = hand.attempt - 1
 
-    graph = hand.world.graph
-    group = set(graph.component_parts(graph.component_of(job.goal.part)))
-
     def candidates() -> Iterator[tuple[int, Grasp]]:
-        given = (candidate for candidate in job.candidates if candidate[0] in group)
-        both = itertools.chain(given, own_candidates(hand, job.goal.part))
-        return _gentle_first(hand, both) if len(group) > 1 else both
+        all_of_them = _candidates(hand, job)
+        if holds is not None:
+            all_of_them = (c for c in all_of_them if c[0] in holds)
+        return _gentle_first(hand, all_of_them, seat)
 
     try:
         choice = hand.chooser.choose(candidates(), hand.locate, seat, skip=skip)

@@ -18,9 +18,9 @@ from bricksim_moveit_demo.parameters import TaskParameters
 
 _COMPLIANCE = 5e-4
 """Pressing speed per missing force [m/s/N]: a tenth of a second for an arm of 20 kN/m."""
-_LANDING = 740.0
-"""Force on landing per speed [N s/m]: 20 kN/m for the 37 ms until it is felt (measured: 3.2 to
-3.8 N at 5 mm/s)."""
+_LANDING = 1900.0
+"""Force between brick and studs on landing per speed [N s/m] (measured: 2.6 to 3.8 N at 2 mm/s, of
+which the wrist feels 0.8 to 1.8 N)."""
 _LANDING_SHARE = 0.5
 """Share of the greatest force that may have been met when contact is felt [-], and that landing may
 add to it."""

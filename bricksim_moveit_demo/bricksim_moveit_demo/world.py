@@ -26,6 +26,7 @@ from bricksim_moveit_demo.planning.scene import (
     brick_name,
     table_box,
 )
+from bricksim_moveit_demo.sighting import Sightings
 
 _TRACKING = 0.02
 """Plans start from the reference if the measured position is this close to it [rad]."""
@@ -121,6 +122,12 @@ class World(Protocol):
         """Id of a part that each arm holds, by arm name. Kept by the task logic."""
         ...
 
+    @property
+    def sightings(self) -> dict[int, Sightings]:
+        """What was seen of structures that stand firm, by the part that the world holds. Kept by
+        the task logic."""
+        ...
+
 
 class SimulatedWorld:
     """The simulator in this process.
@@ -136,6 +143,7 @@ class SimulatedWorld:
     Attributes:
         simulator: The simulator.
         held: See `World.held`.
+        sightings: See `World.sightings`.
         listeners: Called with every step's result (recording, pictures).
         step: Makes one step of the simulator.
     """
@@ -158,6 +166,7 @@ class SimulatedWorld:
         self._events: list[ConnectionEvent] = []
         self._canceled = ""
         self.held: dict[str, int] = {}
+        self.sightings: dict[int, Sightings] = {}
         self._arms = {arm.name: ArmController(arm, drives) for arm in arms}
         if add_robots:
             for arm in arms:
@@ -197,6 +206,7 @@ class SimulatedWorld:
     def reset(self) -> None:
         """The scene was put back to its beginning: nothing moves or is held any more."""
         self.held.clear()
+        self.sightings.clear()
         for controller in self._arms.values():
             controller.reset()
         self._control()

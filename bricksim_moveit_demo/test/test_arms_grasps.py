@@ -7,11 +7,12 @@ import pytest
 from arms_support import yawed
 from scipy.spatial.transform import Rotation
 
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.spatial import transform_points
 from bricksim_moveit_demo.description import franka
 from bricksim_moveit_demo.grasps import (
     TIP_BEYOND_TOOL,
+    TIP_WIDTH,
     boxes_overlap,
     end_grasps,
     grasps,
@@ -79,7 +80,9 @@ def test_grasps_hold_two_opposite_sides_from_above(shape):
         np.testing.assert_allclose(np.sort(tips[:, closing]), [-grasp.width / 2, grasp.width / 2])
         assert height - tips[0, 2] == pytest.approx(grasp.depth)
         assert tips[0, 2] >= PARAMETERS.table_clearance - 1e-12
-        assert abs(tool[1 - closing, 3]) <= (length, width)[1 - closing] / 2.0
+        # Half a stud of the side is between the tips, at least.
+        reach = abs(tool[1 - closing, 3]) - TIP_WIDTH / 2.0
+        assert (length, width)[1 - closing] / 2.0 - reach >= STUD_PITCH / 2.0 - 1e-12
 
 
 def test_deep_central_grasps_come_first_both_ways_round():

@@ -11,7 +11,8 @@ from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import SimulatorConfig
 from bricksim_moveit_demo.connections import connections_of, expectation
 from bricksim_moveit_demo.description import two_arms
-from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.inserting import InsertionTask, bearable, bearing_holds
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.presscheck import PressCheck
 from bricksim_moveit_demo.reports import InsertionGoal
@@ -95,6 +96,23 @@ def test_press_that_would_break_what_is_there_is_refused_before_anything_moves()
     assert report.outcome is Outcome.STRUCTURE_UNSTABLE
     assert "pressing brick 5 on with 2.0 N would break what is there" in report.message
     assert report.duration == 0.0
+
+
+def test_group_is_held_at_the_part_that_bears_the_press():
+    """The press acts on the lower brick and, beside it, on the upper one: held at the lower one
+    the joint between both would break."""
+    small, square = BrickShape(2, 1), BrickShape(2, 2)
+    poses = {part: yawed(0.3 + 0.05 * part, 0.3) for part in (1, 2, 3, 4)}
+    b = bench({1: small, 2: small, 3: square, 4: square}, poses)
+    b.simulator.connect(0, 1, (5, 5), 0)
+    b.simulator.connect(1, 2, (2, 0), 1)
+    b.simulator.connect(3, 4, (1, 0), 0)
+    goal = InsertionGoal(3, 1, (-1, 0), 0)
+    job = InsertionTask(goal, expectation(b.world.graph, goal))
+    assert {key[:2] for key in job.wanted.connections} == {(1, 3), (2, 4), (3, 4)}
+    with pytest.raises(TaskError, match="would break what is there"):
+        bearable(b.handler.hand, job, 3)
+    assert bearing_holds(b.handler.hand, job) == {4}
 
 
 def test_second_arm_pushes_back_where_the_structure_does_not_bear_the_press():

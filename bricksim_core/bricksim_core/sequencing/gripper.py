@@ -135,8 +135,9 @@ class Held:
 def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Grasp]:
     """All different ways to hold a part among obstacles, the best first.
 
-    For each closing direction: the deepest grip and the widest opening that are free, at the place
-    nearest to the middle in each free stretch of the side.
+    For each closing direction: the widest opening and the deepest grip that are free, at the place
+    nearest to the middle in each free stretch of the side. Tips keep off bricks that stand flush
+    with the gripped sides, where they can: coming down a little off they would meet their edges.
 
     Args:
         gripper: The gripper.
@@ -149,13 +150,13 @@ def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Gra
     for closing in (0, 1) if held.closing is None else (held.closing,):
         grips = list(_grips(gripper, held, closing))
         # The last grip needs the least room: where it has none, no other has.
-        if not grips or not _free_offsets(gripper, held, closing, *grips[-1], obstacles):
+        if not grips or not _free_offsets(gripper, held, closing, *grips[-1], 0.0, obstacles):
             continue
-        for opening, depth in grips:
-            offsets = _free_offsets(gripper, held, closing, opening, depth, obstacles)
+        for opening, inside, depth in _preferred(gripper, grips):
+            offsets = _free_offsets(gripper, held, closing, opening, depth, inside, obstacles)
             for offset in offsets:
                 grasp = _grasp(held, closing, offset, opening, depth)
-                cost = (-opening, abs(offset), grasp.width, -depth)
+                cost = (-opening, -inside, abs(offset), grasp.width, -depth)
                 found.append((cost, grasp))
             if offsets:
                 break
@@ -175,7 +176,8 @@ def blockers(gripper: GripperModel, held: Held, obstacles: Array) -> list[tuple[
         if grips:
             opening, depth = grips[-1]
             mask = np.zeros(len(obstacles), dtype=bool)
-            for blocked, half, reach in _blocked(gripper, held, closing, opening, depth, obstacles):
+            bars = _blocked(gripper, held, closing, opening, depth, 0.0, obstacles)
+            for blocked, half, reach in bars:
                 middle = 0.5 * (held.low[1 - closing] + held.high[1 - closing])
                 low, high = reach[:, 0] - middle - half, reach[:, 1] - middle + half
                 mask |= blocked & (low < 0.0) & (high > 0.0)
@@ -196,16 +198,28 @@ def _grips(gripper: GripperModel, held: Held, closing: int) -> Iterator[tuple[fl
                 yield opening, depth
 
 
+def _preferred(
+    gripper: GripperModel, grips: list[tuple[float, float]]
+) -> Iterator[tuple[float, float, float]]:
+    """Openings, how far inside the gripped sides nothing else may be, and depths: best first."""
+    for opening in dict.fromkeys(opening for opening, _ in grips):
+        for inside in (gripper.clearance, 0.0):
+            for depth in (depth for other, depth in grips if other == opening):
+                yield opening, inside, depth
+
+
 def _blocked(
     gripper: GripperModel,
     held: Held,
     closing: int,
     opening: float,
     depth: float,
+    inside: float,
     obstacles: Array,
 ) -> Iterator[tuple[np.ndarray, float, Array]]:
     """For each box of the gripper: which obstacles are in its strip, its half width with the
-    clearance, and the extent of all obstacles along the side."""
+    clearance, and the extent of all obstacles along the side. The tips' strips begin some way
+    inside the gripped sides [m]."""
     end = held.high[2] - depth
     low, high = held.low[closing], held.high[closing]
     middle = 0.5 * (low + high)
@@ -214,18 +228,18 @@ def _blocked(
     near, far = gripper.finger_near, gripper.finger_far + opening + gap
     reach = 0.5 * gripper.hand_length + gap
     bars = (
-        (high, high + thick, gripper.tip_width, 0.0),
-        (low - thick, low, gripper.tip_width, 0.0),
+        (high - inside, high + thick, gripper.tip_width, 0.0),
+        (low - thick, low + inside, gripper.tip_width, 0.0),
         (high + near, high + far, gripper.finger_width, gripper.finger_height),
         (low - far, low - near, gripper.finger_width, gripper.finger_height),
         (middle - reach, middle + reach, gripper.hand_width, gripper.hand_height),
     )
     extent = obstacles[:, [1 - closing, 4 - closing]]
     for bar_low, bar_high, width, height in bars:
-        inside = obstacles[:, 5] > end + height - gap
-        inside &= obstacles[:, closing] < bar_high - _TINY
-        inside &= obstacles[:, closing + 3] > bar_low + _TINY
-        yield inside, 0.5 * width + gap, extent
+        rows = obstacles[:, 5] > end + height - gap
+        rows &= obstacles[:, closing] < bar_high - _TINY
+        rows &= obstacles[:, closing + 3] > bar_low + _TINY
+        yield rows, 0.5 * width + gap, extent
 
 
 def _free_offsets(
@@ -234,6 +248,7 @@ def _free_offsets(
     closing: int,
     opening: float,
     depth: float,
+    inside: float,
     obstacles: Array,
 ) -> list[float]:
     """Places along the side nearest to the middle in each stretch where nothing is in the way."""
@@ -242,8 +257,8 @@ def _free_offsets(
     length = held.high[side] - held.low[side]
     limit = 0.5 * length + 0.5 * gripper.tip_width - min(gripper.least_contact, length)
     taken = []
-    for inside, half, reach in _blocked(gripper, held, closing, opening, depth, obstacles):
-        low, high = reach[inside, 0] - middle - half, reach[inside, 1] - middle + half
+    for rows, half, reach in _blocked(gripper, held, closing, opening, depth, inside, obstacles):
+        low, high = reach[rows, 0] - middle - half, reach[rows, 1] - middle + half
         taken += zip(low.tolist(), high.tolist(), strict=True)
     free = []
     start = -limit
