@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from bricksim_core.parts import STUD_HEIGHT
-from bricksim_core.spatial import Array, inverse
+from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_moveit_demo.connections import (
     Expectation,
@@ -334,11 +334,17 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     support = hand.support
     pressing = hand.pressing(up, limit.force, None if support is None else support.bear)
     gentle = min(p.search_force, limit.force)
+    # Where the joints are as far as it is known where the seat is.
+    check = press_check(hand, job, motion.held)
+    known = world_T_seat @ inverse(seat_pose(world, goal))
+    pivot = transform_points(known, check.middle)
+    places = [transform_points(known, place) for place in check.bearing_alone(gentle)]
     try:
         pressing.descend(p.approach_height, edges=edges, aside=aside)
         hand.enter(Stage.PRESSING)
         connected = (
             pressing.press(gentle)
+            or pressing.rock(gentle, pivot, places)
             or pressing.search(gentle)
             or pressing.press(limit.force)
             or pressing.search(limit.force)

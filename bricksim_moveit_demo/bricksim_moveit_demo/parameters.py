@@ -40,6 +40,9 @@ class TaskParameters:
             hand follows the force with a lag of a sixth of a second.
         braced_contact: Force that counts as contact then [N].
         braced_ramp: How fast the pressing force rises then [N/s].
+        rock_tilt: Tilt with which a press is repeated towards each of several joints that share it,
+            before any search [rad].
+        rock_speed: Speed of tilting there [rad/s].
         search_radius: Radius of the spiral search [m].
         search_pitch: Distance of its turns [m].
         search_speed: Speed along it [m/s].
@@ -82,6 +85,8 @@ class TaskParameters:
     braced_speed: float = 0.0005
     braced_contact: float = 0.3
     braced_ramp: float = 1.0
+    rock_tilt: float = math.radians(1.0)
+    rock_speed: float = 0.1
     search_radius: float = 0.003
     search_pitch: float = 0.001
     search_speed: float = 0.006

@@ -135,6 +135,24 @@ class PressCheck:
         push = (part, point)
         return PressCheck(self._world, self._group, self._between, formed, self._held, push)
 
+    def bearing_alone(self, force: float) -> list[Array]:
+        """(3,) middles [m], world, of the joints that bear a press [N] alone where several share
+        it."""
+        if len(self._joints) < 2:
+            return []
+        singles = [
+            PressCheck(
+                self._world,
+                self._group,
+                self._between,
+                [connection_key(joint)],
+                self._held,
+                self._push,
+            )
+            for joint in self._joints
+        ]
+        return [single.middle for single in singles if single.verdict(force, force).force]
+
     def verdict(self, least: float, most: float) -> PressVerdict:
         """How hard the press may be.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from bricksim_core.events import ConnectionEvent, EventKind
-from bricksim_core.parts import STUD_HEIGHT
+from bricksim_core.parts import SIDE_CLEARANCE, STUD_HEIGHT
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.connections import ConnectionKey, connection_key
 from bricksim_moveit_demo.errors import Outcome, TaskError
@@ -51,11 +51,18 @@ _EASE = 1.25
 _PATIENCE = 0.2
 """How long it waits at most [s]: then the way on is the way out."""
 _SIDE_FORCE = 2.0
-"""Force across the axis [N] above which the arm yields sideways."""
+"""Force across the axis [N] above which the arm yields sideways, at most."""
+_SIDE_SHARE = 0.04
+"""The same as a share of the greatest force along it [-]: a column that hardly bears the press from
+above bears less from the side."""
 _SIDE_COMPLIANCE = 1e-3
 """How fast it does [m/s/N]."""
 _TILT_SPEED = 0.3
 """Turning speed of twisting off [rad/s]."""
+_SAME = 1e-3
+"""Distance of a place from the pivot [m] below which there is nothing to tilt to."""
+_ROCK_DWELL = 0.05
+"""How long a brick stays tilted [s]: three times what a press has to last to connect."""
 _DWELL = 0.15
 """How long a reached force is held before the next thing is tried [s]."""
 
@@ -185,6 +192,38 @@ class Pressing:
             self._push(target)
         return bool(self.formed())
 
+    def rock(self, force: float, pivot: Array, places: Sequence[Array]) -> bool:
+        """Tilts towards some places while pressing with a force [N]; True when something connects.
+
+        Joints that share a press get all of it in turn, without being pushed sideways. Ends level.
+
+        Args:
+            force: The force.
+            pivot: (3,) middle of the studs that are to engage [m], world.
+            places: (3,) middles of joints that bear the force alone [m], world.
+        """
+        p = self._parameters
+        force = min(force, max(_SWING * self._limit, self._contact))
+        step = p.rock_speed * self._period()
+        tilt = np.zeros(3)
+        tilts = [np.cross(self._axis, self._across(place - pivot)) for place in places]
+        tilts = [p.rock_tilt * t / np.linalg.norm(t) for t in tilts if np.linalg.norm(t) > _SAME]
+        if not tilts:
+            return False
+        for wanted in (*tilts, np.zeros(3)):
+            dwell = 0.0
+            while dwell < _ROCK_DWELL:
+                missing = wanted - tilt
+                change = missing * min(1.0, step / max(float(np.linalg.norm(missing)), 1e-9))
+                tilt = tilt + change
+                if not change.any():
+                    dwell += self._period()
+                spin = change / self._period()
+                self._push(force, np.cross(spin, self._motion.tool[:3, 3] - pivot), spin)
+                if self.formed():
+                    return True
+        return False
+
     def search(self, force: float) -> bool:
         """Moves along a spiral while pressing with a force [N]; True when something connects.
 
@@ -208,7 +247,7 @@ class Pressing:
             back *= min(1.0, self._parameters.search_speed / max(np.linalg.norm(back), 1e-9))
             lateral = (offset - before) / self._period() + back
             spin = (yaw - yaw_before) / self._period() + _TRACKING * turn
-            self._push(force, lateral, spin)
+            self._push(force, lateral, spin * self._axis)
             before, yaw_before = offset, yaw
             yield
             waited = 0.0
@@ -272,7 +311,8 @@ class Pressing:
         return False
 
     def _sidle(self, offset: Array) -> None:
-        """Moves across the axis ((3,) [m]) until something there is touched, and a little back."""
+        """Moves across the axis ((3,) [m]) until something there is touched, and back by the gap
+        that bricks leave beside each other."""
         size = float(np.linalg.norm(offset))
         if size == 0.0:
             return
@@ -290,7 +330,12 @@ class Pressing:
         travelled = 0.0
         while travelled < size and push() < _TOUCH and self.force < self._contact:
             travelled = go(_SIDLE_SPEED)
+        touched = push() >= _TOUCH
         while travelled > 0.0 and push() > 0.5 * _TOUCH:
+            travelled = go(-_SIDLE_SPEED)
+        # Left at the neighbour, the brick would push it aside more and more while pressing.
+        clear = travelled - 2.0 * SIDE_CLEARANCE if touched else travelled
+        while travelled > clear:
             travelled = go(-_SIDLE_SPEED)
 
     def _height(self) -> float:
@@ -314,14 +359,17 @@ class Pressing:
                 Outcome.CONTROLLER_FAILED,
             )
 
-    def _push(self, force: float, lateral: Array | None = None, spin: float = 0.0) -> None:
+    def _push(self, force: float, moving: Array | None = None, spin: Array | None = None) -> None:
+        """Presses with a force [N] for a control period, moving ((3,) [m/s]) and turning ((3,)
+        [rad/s]) besides."""
         limit = self._parameters.press_speed
         coming = self.force + _LEAD * self._rate
         speed = float(np.clip(_COMPLIANCE * (coming - force), -limit, limit))
         linear = speed * self._axis + self._yielding()
-        if lateral is not None:
-            linear = linear + lateral
-        self._motion.controller.servo(np.concatenate([linear, spin * self._axis]))
+        if moving is not None:
+            linear = linear + moving
+        turning = np.zeros(3) if spin is None else spin
+        self._motion.controller.servo(np.concatenate([linear, turning]))
         self._advance()
         allowed = _EXCESS * self._limit
         side = float(np.linalg.norm(self._across(self._motion.controller.wrench[:3])))
@@ -341,7 +389,8 @@ class Pressing:
         """(3,) speed [m/s] with which the arm gives way to a force from the side."""
         push = self._across(self._motion.controller.wrench[:3])
         size = float(np.linalg.norm(push))
-        return push * (_SIDE_COMPLIANCE * max(size - _SIDE_FORCE, 0.0) / max(size, 1e-9))
+        allowed = min(_SIDE_FORCE, _SIDE_SHARE * self._limit)
+        return push * (_SIDE_COMPLIANCE * max(size - allowed, 0.0) / max(size, 1e-9))
 
     def _advance(self) -> None:
         if self._partner is not None:
