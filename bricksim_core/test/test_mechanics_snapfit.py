@@ -495,7 +495,7 @@ def test_interior_point_method_answers_where_the_active_set_does_not(monkeypatch
     layout, loads = overloaded_case()
     anchored = layout.part_ids == 0
     expected = SnapFitModel().system(layout, anchored).solve(loads)
-    for limit in ("system.QUICK", "newton.ROUNDS", "yielding.MAX_PIVOTS"):
+    for limit in ("system.COMPACT", "system.QUICK", "newton.ROUNDS", "yielding.MAX_PIVOTS"):
         monkeypatch.setattr(f"bricksim_core.mechanics.snapfit.{limit}", 0)
     found = SnapFitModel().system(layout, anchored).solve(loads)
     assert found.status is SolveStatus.FALLBACK and "did not settle" in found.message

@@ -8,8 +8,7 @@ import pytest
 from mechanics_cases import random_structure
 
 from bricksim_core.formats import parse_structure
-from bricksim_core.mechanics.snapfit import SnapFitModel, SnapFitSystem, dissection
-from bricksim_core.mechanics.snapfit.elastic import DENSE
+from bricksim_core.mechanics.snapfit import SnapFitModel, SnapFitSystem, dissection, elastic
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -20,6 +19,7 @@ MODEL = SnapFitModel()
 def small_blocks(monkeypatch):
     """Lets small structures have trees of blocks, too."""
     monkeypatch.setattr(dissection, "LEAF", 3)
+    monkeypatch.setattr(elastic, "DENSE", 60)
 
 
 def random_loads(rng: np.random.Generator, layout: ComponentLayout, size: float) -> np.ndarray:
@@ -143,7 +143,7 @@ def test_joins_of_random_structures(seed):
     for i, (grown, fresh) in enumerate(build_up(graph, held, rng)):
         if i % 3 == 0:
             assert_same(grown, fresh, rng, sizes=(0.01, 0.1), accuracy=5e-6)
-        kept += taken_over(grown) if grown._structure.size > DENSE else 0
+        kept += taken_over(grown) if grown._structure.size > elastic.DENSE else 0
     assert kept > 0
 
 

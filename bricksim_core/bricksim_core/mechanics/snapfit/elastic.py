@@ -30,7 +30,7 @@ from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import IntArray
 
-DENSE = 90
+DENSE = 150
 """Free displacements up to which the matrix is a dense one."""
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
@@ -137,14 +137,32 @@ class ElasticStructure:
         Returns:
             (F, V) sparse loads [N] per newton.
         """
+        value = self._push_wrenches(low, high, points, normals)
         ends = np.column_stack([low, high])
-        arm = (points[:, None] - self._coms[ends]) / STUD_PITCH
-        force = np.stack([-normals, normals], axis=1)
-        value = np.concatenate([force, cross(arm, force)], axis=2)
         row = 6 * self.node[ends][:, :, None] + np.arange(6)
         kept = (value != 0.0) & (row >= 0)
         columns = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=(1, 2)))])
         return sp.csc_array((value[kept], row[kept], columns), shape=(len(self.free), len(low)))
+
+    def dense_push_loads(
+        self, low: IntArray, high: IntArray, points: Array, normals: Array
+    ) -> Array:
+        """(V, F) transposed `push_loads`, for few parts."""
+        if not len(low):
+            return np.zeros((0, self.size))
+        value = self._push_wrenches(low, high, points, normals)
+        # The last node is what is held.
+        loads = np.zeros((len(low), len(self._parts) + 1, 6))
+        every = np.arange(len(low))
+        loads[every, self.node[low]] = value[:, 0]
+        loads[every, self.node[high]] = value[:, 1]
+        return loads[:, :-1].reshape(len(low), len(self.free))
+
+    def _push_wrenches(self, low: IntArray, high: IntArray, points: Array, normals: Array) -> Array:
+        """(V, 2, 6) scaled wrenches of unit pushes on the parts on both sides."""
+        arm = (points[:, None] - self._coms[np.column_stack([low, high])]) / STUD_PITCH
+        force = np.stack([-normals, normals], axis=1)
+        return np.concatenate([force, cross(arm, force)], axis=2)
 
     def nodes(self, parts: IntArray) -> IntArray:
         """Numbers of parts among those that are free, -1 for others."""

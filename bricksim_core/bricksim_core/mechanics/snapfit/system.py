@@ -15,6 +15,7 @@ from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
+from bricksim_core.mechanics.snapfit.compact import CompactSolver
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import DENSE, PITCHES, ElasticStructure, Origin
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
@@ -78,6 +79,12 @@ ROWS_FROM = 16
 
 MANY = 24
 """Members of the active set from which on Newton's method is quicker than a search."""
+
+COMPACT = 200
+"""Free displacements up to which dense equations are tried."""
+
+TOUCHING = 80
+"""Contacts beside the joints up to which they are."""
 
 _HARDLY = 0.01
 """Part of the weight by which a load may differ from the last one for the last answer to be tried;
@@ -251,7 +258,10 @@ class SnapFitSystem:
     @cached_property
     def _rows(self) -> Array:
         """Those of all joints and footprints."""
-        return np.concatenate([self.joints.rows, self._ground_rows]) * PITCHES
+        rows = self.joints.rows
+        if len(self._ground_rows):
+            rows = np.concatenate([rows, self._ground_rows])
+        return rows * PITCHES
 
     def _greatest(self, wrench: Array) -> Array:
         """(J,) greatest row, or 0, of (J, 6) scaled wrenches of joints and footprints."""
@@ -265,6 +275,24 @@ class SnapFitSystem:
     @cached_property
     def _solver(self) -> YieldSolver:
         return YieldSolver(self._equations)
+
+    @cached_property
+    def _compact(self) -> CompactSolver | None:
+        if self._structure.size > COMPACT or len(self.pushes) > TOUCHING:
+            return None
+        firm = self.constants.face_stiffness
+        return CompactSolver(
+            self._structure, self._limits, self._rows, self._approaches, self.pushes.gap, firm
+        )
+
+    @cached_property
+    def _approaches(self) -> Any:
+        """(V, F) how far contacts close per scaled displacement."""
+        pushes, structure = self.pushes, self._structure
+        sides = pushes.low, pushes.high, pushes.point, pushes.normal
+        if structure.size <= COMPACT:
+            return -structure.dense_push_loads(*sides)
+        return -self._equations.push_loads.T
 
     @cached_property
     def _whole(self) -> WholeProblem:
@@ -413,9 +441,8 @@ class SnapFitSystem:
         farthest = float(ways.max(initial=0.0))
         near = 2.0 * farthest >= self._least_gap
         if near:
-            equations = self._equations
-            closing = -(equations.push_loads.T @ displacements) - equations.gap
-            if (closing > PUSH_TOLERANCE * equations.compliance).any():
+            closing = self._approaches @ displacements - self.pushes.gap
+            if (closing > PUSH_TOLERANCE / self.constants.face_stiffness).any():
                 return None
         wrench = self._structure.wrenches(displacements)
         if self.joints.greatest(wrench[: len(self.joints)]).max(initial=0.0) > 1.0 + TOLERANCE:
@@ -429,6 +456,10 @@ class SnapFitSystem:
 
     def _yielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
         """The answer where something yields; None if the active set did not settle."""
+        if self._compact is not None:
+            yielded = self._compact.solve(free_loads, displacements)
+            if yielded is not None:
+                return yielded
         guess = self._guess
         wrench = self._structure.wrenches(displacements)
         over = np.count_nonzero(self._greatest(wrench) > self._limits.limit + TOLERANCE)
