@@ -478,6 +478,34 @@ def test_contacts_with_a_robot_name_its_link(make, crane):
     assert engine.overlaps([inside], robots=False).tolist() == [False]
 
 
+def test_a_robot_wakes_the_brick_that_it_pushes(make, crane):
+    """A brick that sleeps on a pedestal, in the way of the boom."""
+    engine = make()
+    engine.add_robot(crane)
+    stand = BrickShape(2, 2, 153, has_studs=False)
+    place = at(0.2 + 0.25 * np.cos(1.5), 0.1 + 0.25 * np.sin(1.5), 0.0)
+    top = place @ at(0.0, 0.0, stand.size[2])
+    engine.update(
+        [],
+        [
+            body(0, brick_layout(BrickShape(2, 2)), top),
+            body(1, brick_layout(stand, part_id=1), place, fixed=True),
+        ],
+    )
+    for _ in range(300):
+        report = engine.step()
+    assert report.still.all()
+    assert not report.twist.any()
+    start = report.world_T_component[0, :2, 3]
+    engine.set_joint_targets("crane", {"swing": 2.0})
+    touched = set()
+    for _ in range(120):
+        report = engine.step()
+        touched |= set(report.contacts.names)
+    assert "crane/boom" in touched
+    assert np.linalg.norm(report.world_T_component[0, :2, 3] - start) > 0.02
+
+
 def test_bad_robots_are_refused(make, crane, tmp_path):
     engine = make()
     with pytest.raises(EngineError, match="robot name is '7', expected letters"):
