@@ -56,7 +56,7 @@ def impact_bounds(parts: Parts, change: Array) -> ImpactBounds | None:
     rigid = np.empty_like(parts.loads)
     rigid[:, :3] = change[:3] + cross(change[3:], arm)
     rigid[:, 3:] = change[3:] * PITCHES[3]
-    energy = 0.5 * float((rigid * parts.momenta(rigid)).sum())
+    energy = parts.energy(rigid)
     speed = float(np.linalg.norm(rigid[:, :3], axis=1).max())
     return ImpactBounds(speed, energy) if energy > 0.0 else None
 

@@ -107,6 +107,10 @@ class Parts:
         own = self.inertias.reshape(-1, 9)
         return np.hstack([self.masses[:, None], first, own, second.reshape(-1, 9)])
 
+    def energy(self, twists: Array) -> float:
+        """Kinetic energy [J] by (N, 6) scaled twists."""
+        return 0.5 * float((twists * self.momenta(twists)).sum())
+
     def momenta(self, twists: Array) -> Array:
         """(N, 6) scaled momenta about the COMs by (N, 6) scaled twists."""
         turning = np.matmul(self.inertias, twists[:, 3:, None])[:, :, 0]
@@ -134,10 +138,10 @@ class Motion:
     way: float
 
     @staticmethod
-    def none(parts: Parts, joints: Joints) -> Motion:
-        """Nothing moves."""
+    def none(parts: Parts, joints: Joints, dt: float) -> Motion:
+        """Nothing moves in a time [s]."""
         still = np.zeros_like(parts.loads)
-        return Motion(still, np.zeros(len(joints)), 0.0, still, parts.loads, 0.0)
+        return Motion(still, np.zeros(len(joints)), dt, still, parts.loads, 0.0)
 
 
 class Forces(NamedTuple):
@@ -383,8 +387,7 @@ class Bodies:
         return 2.0 * energy / lost if energy > 0.0 and lost > 0.0 else np.inf
 
     def difference(self, motion: Motion, twists: Array, share: float) -> float:
-        """How far [m] friction lets the weakest connection slide by the energy of the difference
-        between a motion and that of these bodies, at the start.
+        """Energy [J] of the difference between a motion and that of these bodies, at the start.
 
         Args:
             motion: Of other bodies of the same parts.
@@ -396,8 +399,7 @@ class Bodies:
         """
         soon = self.spread(self.moved(self.gathered(twists), motion.span, share).speed)
         soon -= motion.soon
-        energy = 0.5 * float((soon * self._parts.momenta(soon)).sum())
-        return energy / float(self._between.pull.min())
+        return self._parts.energy(soon)
 
     def _momenta(self, speed: Array) -> Array:
         """(6 B,) M v."""

@@ -29,8 +29,8 @@ from bricksim_core.mechanics.sliding import (
 )
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
-from bricksim_core.mechanics.snapfit.joints import joints_of
-from bricksim_core.mechanics.snapfit.pushes import pushes_of
+from bricksim_core.mechanics.snapfit.joints import Joints, joints_of
+from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
 from bricksim_core.mechanics.snapfit.system import SnapFitSystem
 from bricksim_core.mechanics.types import ComponentSystem, Solution, SolveStatus
 from bricksim_core.spatial import Array
@@ -41,6 +41,10 @@ _AT_LIMIT = 1e-4
 
 _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
+
+_NEAR = 0.5
+"""Utilization [-] of the bonded structure from which connections may slide in a pulse beside those
+that are overloaded; its square where these do not slide."""
 
 _ROUNDS = 4
 """Motions tried in a step, each with more that may slide."""
@@ -206,60 +210,103 @@ class SlipCriterion:
         else:
             pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, self._constants)
         start = np.zeros_like(parts.loads)
-        yielding = overloaded & (not brief)
         if twists is not None:
-            start, yielding = twists, yielding | moving(joints, parts, twists)
+            start = twists
         pulse = None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, solution.utilization)
-        bodies: Bodies | None = None
-
-        def bodies_at(share: float) -> Bodies | None:
-            nonlocal bodies, yielding
-            more = yielding | (share * solution.utilization >= 1.0 - _AT_LIMIT)
-            if bodies is None or (more & ~yielding).any():
-                bodies, yielding = bodies_between(parts, joints, pushes, more), more
-            return bodies
-
-        # What brakes or hits is gone before much else could yield: the bonded structure will do.
-        quick = brief or twists is not None
-        rests = not brief and not overloaded.any()
-        # Loads that are u times what can be carried take u times the friction's power at most.
-        short = _SHORT * (1.0 - float(solution.utilization.max(initial=0.0)))
-        share, motion = 1.0, None
-        for attempt in range(_ROUNDS):
-            if motion is not None:
-                # More may slide now: it matters if it makes a difference.
-                more = bodies_at(share)
-                if more is not None and more.difference(motion, start, share) <= _LITTLE:
-                    break
-            if pulse is not None:
-                share = pulse.share(bodies_at)
-            if bodies_at(share) is None:
-                break
-            assert bodies is not None
-            motion = bodies.slide(start, dt, share, rests)
-            if yielding.all() or attempt == _ROUNDS - 1:
-                break
-            if not motion.soon.any() or (rests and motion.way <= short):
-                break
-            # Connections taken to be sound must bear what is left for them, too.
-            left = motion.borne * PITCHES
-            check = system.bonded(left) if quick else _solved_apart(system, left)
-            if check.status is SolveStatus.FAILED:
-                raise SolverError(check.message)
-            if not ((check.utilization > 1.0 + _OVER) & ~yielding).any():
-                break
-            yielding = yielding | (check.utilization >= 1.0 - _AT_LIMIT)
-            bodies = None
-        if motion is None:
-            motion = Motion.none(parts, joints)
-
+        motion = _motion(
+            parts, joints, pushes, system, solution, overloaded, start, dt, brief, pulse
+        )
         for index in np.flatnonzero(motion.slip).tolist():
             connection = int(layout.connection_ids[index])
             self._slips[connection] = self._slips.get(connection, 0.0) + float(motion.slip[index])
         self._keep(layout, motion.twists)
         return motion.slip > 0.0
+
+
+def _motion(
+    parts: Parts,
+    joints: Joints,
+    pushes: Pushes,
+    system: ComponentSystem,
+    solution: Solution,
+    overloaded: NDArray[np.bool_],
+    start: Array,
+    dt: float,
+    brief: bool,
+    pulse: Pulse | None,
+) -> Motion:
+    """How parts move in a step: among connections that may slide, with more of these as long as
+    others could not bear what is left.
+
+    Args:
+        parts: The parts under their loads.
+        joints: Their connections.
+        pushes: Contacts beside these.
+        system: The component's equations.
+        solution: Internal forces under the loads.
+        overloaded: (C,) connections that are overloaded.
+        start: (N, 6) scaled twists of the parts at the start [m/s].
+        dt: Length of the step [s].
+        brief: The loads are a short pulse.
+        pulse: One that may be too hard; None: the loads are what they are.
+
+    Raises:
+        SolverError: No motion was found.
+    """
+    limit = 1.0 - _AT_LIMIT
+    yielding = overloaded & (not brief)
+    if start.any():
+        yielding |= moving(joints, parts, start)
+    bodies: Bodies | None = None
+
+    def bodies_at(share: float) -> Bodies | None:
+        nonlocal bodies, yielding
+        more = yielding | (share * solution.utilization >= limit)
+        if bodies is None or (more & ~yielding).any():
+            bodies, yielding = bodies_between(parts, joints, pushes, more), more
+        return bodies
+
+    # What brakes or hits is gone before much else could yield: the bonded structure will do.
+    quick = brief or bool(start.any())
+    rests = not brief and not overloaded.any()
+    # Loads that are u times what can be carried take u times the friction's power at most.
+    weakest = float(joints.pull.min())
+    short = _SHORT * (1.0 - float(solution.utilization.max(initial=0.0)))
+    share, motion = 1.0, Motion.none(parts, joints, dt)
+    little = 0.0
+    for attempt in range(_ROUNDS):
+        if attempt:
+            # More may slide now: it matters if it makes a difference.
+            more = bodies_at(share)
+            if more is None or more.difference(motion, start, share) <= little:
+                break
+        if pulse is not None:
+            share = pulse.share(bodies_at)
+        known = bodies_at(share)
+        if known is not None:
+            motion = known.slide(start, dt, share, rests)
+        if yielding.all() or (rests and motion.way <= short):
+            break
+        moves = bool(motion.soon.any())
+        if moves:
+            # Connections taken to be sound must bear what is left for them, too.
+            left = motion.borne * PITCHES
+            check = system.bonded(left) if quick else _solved_apart(system, left)
+            if check.status is SolveStatus.FAILED:
+                raise SolverError(check.message)
+            if (~yielding & (check.utilization > 1.0 + _OVER)).any():
+                yielding, bodies = yielding | (check.utilization >= 1.0 - _AT_LIMIT), None
+                little = _LITTLE * weakest
+                continue
+        if not brief or limit < 1.0 - _AT_LIMIT:
+            break
+        # What overloaded connections cannot carry they hand on to their neighbours. But where
+        # one could slide instead of another, it is the one loaded more that does.
+        limit = _NEAR if moves else _NEAR**2
+        little = max(_LITTLE * weakest, parts.energy(motion.soon))
+    return motion
 
 
 def _solved_apart(system: ComponentSystem, loads: Array) -> Solution:
