@@ -133,7 +133,7 @@ class Hand:
         self.enter(Stage.GRASPING)
         self.close(choice.part, choice.grasp)
         self.enter(Stage.LIFTING)
-        self._lift()
+        self.lift()
         self.require_grip()
 
     def reach(self, choice: Choice) -> None:
@@ -195,6 +195,28 @@ class Hand:
         self.world.held.pop(self.motion.arm.name, None)
         self.grasp = None
         self._tool_T_held = None
+
+    def lift(self) -> None:
+        """Lifts what is held off the table, straight up past what stands beside it.
+
+        Raises:
+            TaskError: It ran into something, or the arm cannot go up from here.
+        """
+        p, motion = self.parameters, self.motion
+        carried = motion.carried()
+        near = {other for part in carried for other in self.chooser.near(part)}
+        pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
+        scene = self.world.planning_scene().allowing(pairs)
+
+        def up(height: float) -> None:
+            goal = [raised(motion.tool, height)]
+            motion.go_straight(goal, p.approach_speed, scene, p.collision_force)
+
+        try:
+            up(p.lift_height)
+        except PlanningError:
+            # The way that the hand came down is free.
+            up(min(p.approach_height, p.lift_height))
 
     def require_held(self) -> tuple[float, float]:
         """Raises when the held brick is no longer between the fingers.
@@ -270,23 +292,6 @@ class Hand:
             self.motion.go_to_joints([np.array(READY)])
 
     # -- inside -----------------------------------------------------------------------------
-
-    def _lift(self) -> None:
-        p, motion = self.parameters, self.motion
-        carried = motion.carried()
-        near = {other for part in carried for other in self.chooser.near(part)}
-        pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
-        scene = self.world.planning_scene().allowing(pairs)
-
-        def up(height: float) -> None:
-            goal = [raised(motion.tool, height)]
-            motion.go_straight(goal, p.approach_speed, scene, p.collision_force)
-
-        try:
-            up(p.lift_height)
-        except PlanningError:
-            # The way that the hand came down is free.
-            up(min(p.approach_height, p.lift_height))
 
     def _remember_grip(self) -> None:
         assert self.motion.held is not None

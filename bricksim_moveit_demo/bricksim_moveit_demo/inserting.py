@@ -369,6 +369,17 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         # What holds the seat and this arm pull at each other no more.
         motion.wait(p.settle_time)
         hand.look_at_grip()
+        _lift_joined(hand)
+
+
+def _lift_joined(hand: Hand) -> None:
+    """Lifts what was joined in the grip from between the bricks around it, unless somebody else
+    holds it, too."""
+    carried = set(hand.motion.carried())
+    others = (part for arm, part in hand.world.held.items() if arm != hand.motion.arm.name)
+    if carried and carried.isdisjoint(others):
+        hand.enter(Stage.LIFTING)
+        hand.lift()
 
 
 def _aside(hand: Hand, part: int, world_T_seat: Array) -> Array:
