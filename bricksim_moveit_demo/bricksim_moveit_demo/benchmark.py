@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bricksim_core.errors import BrickSimError
+from bricksim_core.sequencing import SequenceError, plan_assembly
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import Summary
+from bricksim_moveit_demo.building import Summary, base_part
 from bricksim_moveit_demo.scenes import SceneOptions, assemble
 
 COLUMNS = (
@@ -73,6 +74,37 @@ def runs(structure: Structure, seeds: Iterable[int], options: SceneOptions) -> I
             yield Run(structure.name, seed, None, time.perf_counter() - started, str(error))
             return
         yield Run(structure.name, seed, summary, time.perf_counter() - started)
+
+
+def beginning(structure: Structure, count: int) -> Structure:
+    """Some bricks of a structure: those of the first steps of its plan.
+
+    Of one that cannot be built as a whole: the base and the lowest that hang together with it.
+
+    Args:
+        structure: The structure.
+        count: How many steps, or bricks; 0: all.
+    """
+    if not count:
+        return structure
+    base, graph = base_part(structure), structure.graph
+    try:
+        steps = plan_assembly(structure, arms=1, base=[base]).steps
+        return structure.without(part for step in steps[count:] for part in step.parts)
+    except SequenceError:
+        poses = structure.part_poses()
+    chosen = {base}
+    while len(chosen) <= count:
+        near = {
+            part
+            for other in chosen
+            for joint in graph.connections_of(other)
+            for part in (joint.stud_part, joint.hole_part)
+        } - chosen
+        if not near:
+            break
+        chosen.add(min(near, key=lambda part: (round(float(poses[part][2, 3]), 6), part)))
+    return structure.without(set(graph.part_ids) - chosen)
 
 
 def row(runs: Sequence[Run]) -> str:

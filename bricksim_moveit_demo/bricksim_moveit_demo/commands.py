@@ -12,11 +12,8 @@ from pathlib import Path
 from bricksim_core.atomic import replacing
 from bricksim_core.errors import BrickSimError
 from bricksim_core.formats import read_structure
-from bricksim_core.sequencing import plan_assembly
-from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo import scenes
-from bricksim_moveit_demo.benchmark import head, row, runs, table
-from bricksim_moveit_demo.building import base_part
+from bricksim_moveit_demo.benchmark import beginning, head, row, runs, table
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import SceneOptions
 
@@ -65,7 +62,11 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("structures", nargs="+", help="structure files")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds")
     parser.add_argument(
-        "--bricks", type=int, default=0, help="build only the first N steps of each plan; 0: all"
+        "--bricks",
+        type=int,
+        default=0,
+        help="build only N bricks of each: the first of its plan or, of what cannot be built as a"
+        " whole, the lowest that hang together; 0: all",
     )
     chosen = parser.parse_args(arguments)
     options, done = _options(chosen), []
@@ -74,7 +75,7 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
         chosen.out.mkdir(parents=True, exist_ok=True)
         (chosen.out / "runs.jsonl").write_text("", encoding="utf-8")
     try:
-        structures = [_beginning(read_structure(f), chosen.bricks) for f in chosen.structures]
+        structures = [beginning(read_structure(f), chosen.bricks) for f in chosen.structures]
     except BrickSimError as error:
         print(f"assembly_benchmark: {error}", file=sys.stderr)
         return 2
@@ -93,15 +94,6 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
                     temporary.write_text(table(done), encoding="utf-8")
     print("\n" + table(done), end="")
     return 0
-
-
-def _beginning(structure: Structure, count: int) -> Structure:
-    """The first steps of a structure's plan; all of it if the count is 0."""
-    if not count:
-        return structure
-    base = [base_part(structure)]
-    steps = plan_assembly(structure, arms=1, base=base).steps[count:]
-    return structure.without([p for step in steps for p in step.parts])
 
 
 def _add_arms(parser: argparse.ArgumentParser) -> None:

@@ -73,9 +73,9 @@ def arrange_some(
 
     Args:
         shapes: Shapes by part id, in the order in which they are needed.
-        layout: The regions.
-        generator: Source of all randomness.
-        obstacles: See `arrange`.
+        layout: As the others, see `arrange`.
+        generator: Source of its random numbers.
+        obstacles: What lies there.
 
     Raises:
         TaskError: Not even one fits.

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the benchmark, and the beginnings of structures that it builds."""
+
+import pytest
+
+from bricksim_core.formats import parse_structure
+from bricksim_core.sequencing import SequenceError, plan_assembly
+from bricksim_moveit_demo.benchmark import Run, beginning, head, row
+from bricksim_moveit_demo.building import Summary
+from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.reports import Report
+
+TOWER = "2x4 (4,4,0)\n2x6 (4,4,1)\n2x2 (4,5,2)\n"
+SQUARE = "2x2 (4,4,0)\n2x2 (6,4,0)\n2x2 (4,6,0)\n2x2 (6,6,0)\n"
+
+
+def _structure(text):
+    return parse_structure(text, baseplate=(12, 14))
+
+
+def test_beginning_of_a_plan_is_built_first():
+    tower = _structure(TOWER)
+    assert beginning(tower, 0) is tower
+    steps = plan_assembly(tower, arms=1, base=[0]).steps
+    wanted = {0, *(part for step in steps[:2] for part in step.parts)}
+    assert set(beginning(tower, 2).graph.part_ids) == wanted
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_beginning_of_what_cannot_be_built_hangs_together(count):
+    """Four bricks in a square leave no room for the fingers."""
+    square = _structure(SQUARE)
+    with pytest.raises(SequenceError):
+        plan_assembly(square, arms=1, base=[0])
+    part = beginning(square, count)
+    assert len(part.graph.part_ids) == 1 + min(count, 4)
+    assert len(part.component_poses) == 1
+
+
+def _report(outcome, tries, force, failures=()):
+    return Report(1, "fr3", outcome, "", tries, 9.0, 0.2, force, (1,), failures, ())
+
+
+def test_row_counts_first_tries_and_causes():
+    good = _report(Outcome.SUCCEEDED, 1, 1.5)
+    late = _report(Outcome.SUCCEEDED, 2, 2.5, (Outcome.FORCE_LIMIT,))
+    lost = _report(Outcome.UNREACHABLE, 1, 0.0)
+    runs = [
+        Run("tower", 0, Summary(True, "", 2, 2, (good, late), 20.0, 0.4), 5.0),
+        Run("tower", 1, Summary(False, "x", 1, 2, (good, lost), 10.0, 0.4), 10.0),
+    ]
+    cells = row(runs).split()
+    assert cells[:4] == ["tower", "1/2", "4", "50.0"]
+    assert cells[5:9] == ["75.0", "%", "10.0", "2.5"]
+    assert row(runs).endswith("1 force_limit, 1 unreachable")
+    assert head().split()[0] == "structure"
