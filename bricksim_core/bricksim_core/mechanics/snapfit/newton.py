@@ -14,6 +14,8 @@ cost of one does not hang on how many rows are active.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from bricksim_core.mechanics.snapfit.joints import ROWS
@@ -24,12 +26,16 @@ from bricksim_core.mechanics.snapfit.yielding import (
     PUSH_TOLERANCE,
     Equations,
     Yielded,
+    hardened,
 )
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 ROUNDS = 30
 """Changes of the active set before the solver gives up."""
+
+SOFTER = (1e6, 1e5, 1e4, 1e3, 1e2)
+"""Factors of the softness by which the answer is looked for one after the other."""
 
 _REFINEMENTS = 4
 _ROUNDING = 1e-13
@@ -66,24 +72,52 @@ class NewtonSolver:
             loads: (F,) scaled loads [N].
             guess: Sorted members (see `Yielded`) that are likely to be active.
         """
-        members = guess
+        softness = self._equations.limits.softness
+        return hardened(softness, guess, partial(self._settled, loads, softness))
+
+    def solve_softly(self, loads: Array) -> Yielded | None:
+        """The same by way of softer structures, in which less is lost by rounding and active sets
+        are smaller; more solves are needed to take the softness out.
+
+        Args:
+            loads: (F,) scaled loads [N].
+        """
+        ways, guess = [], np.zeros(0, dtype=np.int64)
+        for factor in SOFTER:
+            softness = factor * self._equations.limits.softness
+            settled = partial(self._settled, loads, softness)
+            state = settled(guess, np.zeros_like(softness))
+            if state is None:
+                break
+            guess = state.members
+            ways.append((softness, guess, settled))
+        for way in reversed(ways):
+            yielded = hardened(*way)
+            if yielded is not None:
+                return yielded
+        return None
+
+    def _settled(
+        self, loads: Array, softness: Array, members: IntArray, granted: Array
+    ) -> Yielded | None:
+        """Forces with softness; see `hardened`."""
         seen: set[bytes] = set()
         for _ in range(ROUNDS):
             if members.tobytes() in seen:
                 return None
             seen.add(members.tobytes())
             try:
-                state, overload, closing = self._state(loads, members, 1.0)
-                changes = self._changes(state, overload, closing)
-                if not len(changes):
-                    return self._hardened(loads, state)
+                state, overload, closing = self._state(loads, members, softness, granted)
             except np.linalg.LinAlgError:
                 return None
+            changes = self._changes(state, overload, closing)
+            if not len(changes):
+                return state
             members = np.setxor1d(members, changes, assume_unique=True)
         return None
 
     def _state(
-        self, loads: Array, members: IntArray, softening: float
+        self, loads: Array, members: IntArray, softness: Array, granted: Array
     ) -> tuple[Yielded, Array, Array]:
         """Forces with all members exactly at their limits, the (J,) overload of the joints and
         (V,) how far parts would have moved into each other [m]."""
@@ -100,13 +134,13 @@ class NewtonSolver:
         rows[which, rank] = limits.rows_of(yielding)[which, row]
         taken = np.zeros((len(yielding), width))
         taken[which, rank] = 1.0
-        stiff, soft = stiffness[yielding], softening * limits.softness[yielding]
+        stiff, soft = stiffness[yielding], softness[yielding]
         stiff_rows = rows * stiff[:, None, :]
         matrix = stiff_rows @ rows.swapaxes(1, 2)
         matrix += soft[:, None, None] * taken[:, :, None] * taken[:, None, :]
         diagonal = np.arange(width)
         matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
-        bound = taken[:, :, None] * limits.limit[yielding, None, None]
+        bound = taken[:, :, None] * (limits.limit - granted)[yielding, None, None]
         release = np.linalg.solve(matrix, np.concatenate([stiff_rows, bound], axis=2))
         given_back = stiff_rows.swapaxes(1, 2) @ release
 
@@ -124,7 +158,7 @@ class NewtonSolver:
         start[yielding] = given_back[:, :, 6]
         right = loads - jacobian @ start.reshape(-1) - push_loads @ (firm * gap)
         displaced = cholesky.solve(right)
-        goal = float(np.abs(loads).max(initial=0.0))
+        load = float(np.abs(loads).max(initial=0.0))
         last = np.inf
         multiplier = np.zeros((0, 0))
         wrench, push, closing = start, firm, firm
@@ -138,13 +172,14 @@ class NewtonSolver:
             push = firm * closing
             lack = loads - jacobian @ wrench.reshape(-1) + push_loads @ push
             worst = float(np.abs(lack).max(initial=0.0))
+            goal = max(load, float(np.abs(wrench).max(initial=0.0)))
             if not _ROUNDING * goal < worst < 0.5 * last:
                 break
             displaced, last = displaced + cholesky.solve(lack), worst
         if not min(worst, last) <= _BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
-        overload = np.zeros(len(stiffness))
-        overload[yielding] = soft * multiplier.sum(axis=1)
+        overload = -granted
+        overload[yielding] += soft * multiplier.sum(axis=1)
         values = np.concatenate([multiplier[which, rank], push[closed]])
         return Yielded(wrench, push, members, values), overload, closing
 
@@ -161,15 +196,3 @@ class NewtonSolver:
         pressed = np.flatnonzero(closing > PUSH_TOLERANCE * self._equations.compliance)
         pulling = held[state.push[held] < -PUSH_TOLERANCE]
         return np.concatenate([entering, leaving, pressed + first, pulling + first])
-
-    def _hardened(self, loads: Array, soft: Yielded) -> Yielded:
-        """The limit of vanishing softness (see `YieldSolver`)."""
-        if not (soft.members < self._first_push).any():
-            return soft
-        softer, _, _ = self._state(loads, soft.members, 2.0)
-        return Yielded(
-            wrench=2.0 * soft.wrench - softer.wrench,
-            push=2.0 * soft.push - softer.push,
-            members=soft.members,
-            multiplier=soft.multiplier,
-        )

@@ -86,6 +86,9 @@ COMPACT = 200
 TOUCHING = 80
 """Contacts beside the joints up to which they are."""
 
+LARGE = 400
+"""Joints from which on Newton's method needs no guess to be quicker than what gives one."""
+
 _HARDLY = 0.01
 """Part of the weight by which a load may differ from the last one for the last answer to be tried;
 beyond it the bound would hardly hold."""
@@ -470,12 +473,23 @@ class SnapFitSystem:
             yielded = self._solver.solve(displacements, guess, pivots)
             if yielded is not None:
                 return yielded
-        guess = self._whole.likely(free_loads, wrench)
-        if len(guess) > MANY:
-            yielded = self._newton.solve(free_loads, guess)
+        large = joints >= LARGE
+        if large:
+            yielded = self._newton.solve(free_loads, np.zeros(0, dtype=np.int64))
+            yielded = yielded or self._newton.solve_softly(free_loads)
             if yielded is not None:
                 return yielded
-        return self._solver.solve(displacements, guess)
+        guess = self._whole.likely(free_loads, wrench)
+        many = len(guess) > MANY
+        if many:
+            yielded = self._newton.solve(free_loads, guess)
+        else:
+            yielded = self._solver.solve(displacements, guess)
+        if yielded is None and not large:
+            yielded = self._newton.solve_softly(free_loads)
+        if yielded is None and many:
+            yielded = self._solver.solve(displacements, guess)
+        return yielded
 
     def _ground_tension(self, wrench: Array) -> float:
         """What the ground would have to hold beyond pushes and friction, over the weight."""

@@ -43,6 +43,12 @@ PUSH_TOLERANCE = 1e-6
 MAX_MEMBERS = 3000
 """Active rows and pushes at which the solver gives up: their matrix is a dense one."""
 
+HARDENINGS = 20
+"""Solves that take the softness out."""
+
+ACCEPTED = 1e-3
+"""Part of the greatest overload that overloads may be wrong by where these solves do not settle."""
+
 NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
 
@@ -136,6 +142,51 @@ def limits_of(
     return Limits(rows_of, limit, soft / strength, greatest)
 
 
+def hardened(
+    softness: Array, guess: IntArray, settled: Callable[[IntArray, Array], Yielded | None]
+) -> Yielded | None:
+    """The limit of vanishing softness, by the method of multipliers (Rockafellar 1976).
+
+    The softness lets joints be overloaded by E mu. Solved again with that granted,
+    R w <= limit + E mu - granted, what the loads do not need of the overload vanishes by a factor
+    which is small but where the structure hardly carries them.
+
+    Args:
+        softness: (J,) overload per multiplier [1/J].
+        guess: Members that are likely to be active.
+        settled: Solves from a guess with (J,) granted overloads [-]; None where it cannot.
+
+    Returns:
+        The solution, None where there is no solve or they do not settle.
+    """
+    joints = len(softness)
+    granted, overload = np.zeros(joints), np.zeros(joints)
+    state, change, found = settled(guess, granted), np.inf, None
+    for _ in range(HARDENINGS):
+        if state is None:
+            break
+        members = state.members
+        own = members < joints * ROWS
+        if not own.any():
+            return state
+        joint = members[own] // ROWS
+        soft = np.bincount(joint, softness[joint] * state.multiplier[own], joints)
+        before, last = change, overload
+        overload = soft - granted
+        change = float(np.abs(overload - last).max())
+        # A geometric series: its remainder by its last two terms.
+        remainder = change**2 / (before - change) if change < before < np.inf else np.inf
+        most = float(overload.max())
+        if granted.any():
+            if min(most, remainder) < TOLERANCE * max(1.0, most):
+                return state
+            if remainder < ACCEPTED * most:
+                found = state
+        granted = soft
+        state = settled(members, granted)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """A component's equations.
@@ -227,26 +278,31 @@ class YieldSolver:
             The solution, None if rounding, more than ``pivots`` changes or more than
             `MAX_MEMBERS` members of the active set stood in the way.
         """
-        search = _Search(self, displacements)
-        members = np.union1d(guess, np.flatnonzero(search.value))
-        for pivot in range(MAX_PIVOTS if pivots is None else pivots):
-            if len(members) > MAX_MEMBERS:
-                return None
-            try:
-                changed = search.step(members)
-            except np.linalg.LinAlgError:
-                return None
-            if changed is None:
-                yielded, entering = search.found(members, single=pivot >= _FAST_PIVOTS)
-                if not len(entering):
-                    if len(self.kept.slot) > MAX_KEPT:
-                        self.kept = Kept.nothing(self._structure.size)
-                    return yielded
-                changed = entering
-            members = np.array(
-                sorted(set(members.tolist()).symmetric_difference(changed.tolist())), dtype=np.int64
-            )
-        return None
+
+        def settled(guess: IntArray, granted: Array) -> Yielded | None:
+            search = _Search(self, displacements, granted)
+            members = np.union1d(guess, np.flatnonzero(search.value))
+            for pivot in range(MAX_PIVOTS if pivots is None else pivots):
+                if len(members) > MAX_MEMBERS:
+                    return None
+                try:
+                    changed = search.step(members)
+                except np.linalg.LinAlgError:
+                    return None
+                if changed is None:
+                    yielded, changed = search.found(members, single=pivot >= _FAST_PIVOTS)
+                    if not len(changed):
+                        return yielded
+                members = np.array(
+                    sorted(set(members.tolist()).symmetric_difference(changed.tolist())),
+                    dtype=np.int64,
+                )
+            return None
+
+        yielded = hardened(self._limits.softness, guess, settled)
+        if len(self.kept.slot) > MAX_KEPT:
+            self.kept = Kept.nothing(self._structure.size)
+        return yielded
 
     def slots(self, members: IntArray) -> IntArray:
         """Positions of the members in what is kept, which new ones enter."""
@@ -314,13 +370,15 @@ class _Search:
     Args:
         solver: The solver.
         elastic: (F,) response of the bonded structure to the loads.
+        granted: See `hardened`.
 
     Attributes:
         value: Multipliers mu and lambda of all rows and pushes where the search is.
     """
 
-    def __init__(self, solver: YieldSolver, elastic: Array) -> None:
+    def __init__(self, solver: YieldSolver, elastic: Array, granted: Array) -> None:
         self._solver = solver
+        self._granted = granted
         self._elastic = elastic
         self._displaced = elastic
         self._first = solver._first_push
@@ -390,26 +448,28 @@ class _Search:
                 return state, pulling[[int(np.argmin(state.push[pulling]))]] + self._first
             pressed = pressed[np.argsort(-closed[pressed])[:1]]
         changes = np.concatenate([entering, pressed + self._first, pulling + self._first])
-        return (self._hardened(state) if not len(changes) else state), changes
+        return state, changes
 
     def _closed(self, displacements: Array) -> Array:
         """(V,) how far parts would have moved into each other [m]."""
         approach = self._solver._approach
         return np.zeros(0) if approach is None else approach @ displacements - self._solver._gap
 
-    def _multipliers(self, members: IntArray, softening: float = 1.0) -> Array:
+    def _multipliers(self, members: IntArray) -> Array:
         """Multipliers for which all members sit exactly at their limits.
 
         With C = J D R^T, rows obey (R D R^T + E - C^T K^-1 C) mu - C^T K^-1 B lambda = R w0 - limit
-        and pushes B^T K^-1 C mu + (B^T K^-1 B + 1/k) lambda = approach0 - gap.
+        + granted and pushes B^T K^-1 C mu + (B^T K^-1 B + 1/k) lambda = approach0 - gap.
         """
         if not len(members):
             return np.zeros(0)
         at = self._solver.slots(members)
         kept = self._solver.kept
         square = np.ix_(at, at)
-        matrix = kept.matrix[square] + softening * kept.softness[square]
+        matrix = kept.matrix[square] + kept.softness[square]
         excess = -kept.sign[at] * (kept.loads[at] @ self._elastic) - kept.bound[at]
+        own = members < self._first
+        excess[own] += self._granted[members[own] // ROWS]
         return np.linalg.solve(matrix, excess)
 
     def _final(self, members: IntArray, multiplier: Array) -> Array:
@@ -425,7 +485,7 @@ class _Search:
         """Forces for given multipliers, and the (J,) overload that they stand for."""
         structure, limits = self._solver._structure, self._solver._limits
         slip = np.zeros((len(limits.limit), 6))
-        overload = np.zeros(len(limits.limit))
+        overload = -self._granted
         push = np.zeros(len(self._closing))
         is_row = members < self._first
         joint = members[is_row] // ROWS
@@ -436,21 +496,3 @@ class _Search:
         push[members[~is_row] - self._first] = multiplier[~is_row]
         wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
         return Yielded(wrench, push, members, multiplier), overload
-
-    def _hardened(self, soft: Yielded) -> Yielded:
-        """The limit of vanishing softness, with the active set of a soft solution.
-
-        All results depend on the softness linearly to first order; a second solve with twice the
-        softness takes that order out.
-        """
-        if not (soft.members < self._first).any():
-            return soft
-        multiplier = self._multipliers(soft.members, softening=2.0)
-        final = self._final(soft.members, multiplier)
-        softer, _ = self._forces(soft.members, multiplier, final)
-        return Yielded(
-            wrench=2.0 * soft.wrench - softer.wrench,
-            push=2.0 * soft.push - softer.push,
-            members=soft.members,
-            multiplier=soft.multiplier,
-        )
