@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mechanics_cases import data_structure, random_structure, single_component, weights
+from mechanics_cases import (
+    data_structure,
+    random_structure,
+    single_component,
+    text_structure,
+    weights,
+)
 from snapfit_truth import PointForces
 
 from bricksim_core.mechanics.snapfit import SnapFitModel
@@ -76,3 +82,50 @@ def random_case(seed: int):
 def test_random_structures(first):
     overloaded = [assert_agrees(*random_case(seed)) > 1.0 for seed in range(first, first + 50)]
     assert 10 < sum(overloaded) < 40
+
+
+def wall(wide: int, high: int):
+    """A wall of 4x2 bricks in running bond, whose lowest layer is held, and its weights."""
+    lines = [f"4x2 ({4 * i + 2 * (z % 2)},0,{z})" for z in range(high) for i in range(wide)]
+    layout, _ = single_component(text_structure("\n".join(lines), None))
+    return layout, layout.grids[:, 2] == layout.grids[:, 2].min(), weights(layout)
+
+
+@pytest.mark.parametrize("wide, high", [(10, 6), (20, 10)])
+def test_push_along_a_wall(wide, high):
+    """Near the limit of a push that closes gap after gap the verdict is what statics says."""
+    layout, anchored, loads = wall(wide, high)
+    x, _, z = layout.coms.T
+    middle = int(np.lexsort((np.abs(x - x.mean()), -z))[0])
+    loads[middle, 0] += 100.0
+    level = PointForces(layout, anchored).least_level(loads)
+    for factor in (0.97, 0.999, 1.001):
+        solution = SnapFitModel().system(layout, anchored).solve(factor / level * loads)
+        assert solution.status is SolveStatus.SOLVED
+        assert (solution.utilization.max() <= 1.0 + 1e-6) == (factor <= 1.0)
+
+
+@pytest.mark.parametrize("factor", [0.98, 1.5, 5.0])
+def test_pull_at_a_wall_of_many_bricks(factor):
+    """One joint alone holds what is pulled: it reads the multiple of its limit."""
+    layout, anchored, loads = wall(20, 12)
+    end = int(np.lexsort((layout.coms[:, 0], layout.coms[:, 2]))[-1])
+    loads[end, 2] += 1.0
+    level = PointForces(layout, anchored).least_level(loads)
+    solution = SnapFitModel().system(layout, anchored).solve(factor / level * loads)
+    assert solution.status is SolveStatus.SOLVED
+    assert solution.utilization.max() == pytest.approx(max(factor, 1.0), rel=1e-5)
+
+
+@pytest.mark.parametrize("bricks", [60, 120, 240])
+def test_long_cantilever(bricks):
+    """An arm that hangs on one brick, up to eight times too long: its worst joint reads the level
+    that statics needs."""
+    lines = [f"4x2 ({2 * k},0,{k % 2})" for k in range(bricks)]
+    layout, _ = single_component(text_structure("\n".join(lines), None))
+    anchored = np.arange(bricks) == 0
+    loads = weights(layout)
+    level = PointForces(layout, anchored).least_level(loads)
+    solution = SnapFitModel().system(layout, anchored).solve(loads)
+    assert solution.status is SolveStatus.SOLVED
+    assert solution.utilization.max() == pytest.approx(max(level, 1.0), rel=1e-6)

@@ -42,8 +42,7 @@ class SnapFitConstants:
             Estimated: Hertz, and the flexibility of hollow bricks; hardly matters, because the slip
             hangs on the impulse.
         softness: How much less stiff than the elastic joint an overloaded joint is, as a fraction
-            [-]. Numerical: the limit of none is found by extrapolation; the results' relative error
-            is of the order of its square.
+            [-]. Numerical: it is taken out again (`yielding.hardened`).
         tolerance: Utilization above 1 [-] and imbalance [-] that still counts as carried.
         marginal_low: Utilization from which a structure is called marginal [-].
         marginal_high: Utilization up to which a structure is called marginal [-].
