@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +168,10 @@ class OvphysxEngine(WeldedEngine):
         return self._rows[attribute]
 
     def _new_session(self) -> Session:
-        author = StageAuthor(Usd.Stage.CreateInMemory(), self.settings)
+        settings = self.settings
+        if settings.enhanced_determinism is None:
+            settings = replace(settings, enhanced_determinism=bool(self._sources))
+        author = StageAuthor(Usd.Stage.CreateInMemory(), settings)
         author.scene()
         return Session(author.stage.GetRootLayer().ExportToString())
 

@@ -67,7 +67,10 @@ class StageAuthor:
                 "physxScene:enableCCD": (_BOOL, False),
                 # Nothing falls asleep by itself, with thresholds of 0: only when told to.
                 "physxScene:disableSleeping": (_BOOL, not settings.sleeping),
-                "physxScene:enableEnhancedDeterminism": (_BOOL, settings.enhanced_determinism),
+                "physxScene:enableEnhancedDeterminism": (
+                    _BOOL,
+                    settings.enhanced_determinism is not False,
+                ),
                 "physxScene:timeStepsPerSecond": (
                     Sdf.ValueTypeNames.UInt,
                     round(1.0 / settings.timestep),
