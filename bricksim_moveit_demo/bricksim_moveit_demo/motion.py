@@ -11,7 +11,7 @@ import numpy as np
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.control.arm import ArmController
 from bricksim_moveit_demo.control.gripper import GripperStatus
-from bricksim_moveit_demo.control.trajectory import Status, Tolerances
+from bricksim_moveit_demo.control.trajectory import Status
 from bricksim_moveit_demo.description import ArmDescription
 from bricksim_moveit_demo.errors import ControllerError, Outcome, TaskError
 from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
@@ -67,10 +67,9 @@ class ArmMotion:
 
     def plan[T](self, request: Callable[[], T]) -> T:
         """Calls a planner and counts its wall time; a canceled task plans no more."""
-        self.world.check()
         started = time.perf_counter()
         try:
-            return request()
+            return self.world.compute(request)
         finally:
             self.planning_time += time.perf_counter() - started
 
@@ -117,22 +116,20 @@ class ArmMotion:
         controller.give_way(False)
         self.settle_motion()
         controller.tare()
-        follower = controller.follower
-        follower.start(trajectory, self.world.time, controller.reference.positions, Tolerances())
-        while follower.status is Status.ACTIVE:
-            self.world.advance()
-            force = float(np.linalg.norm(controller.wrench[:3]))
-            if force_limit is not None and force > force_limit:
-                controller.hold()
-                self.settle_motion()
-                controller.give_way(True)
-                raise TaskError(
-                    f"{self.arm.name}: {force:.1f} N on the tool during a free motion, expected at"
-                    f" most {force_limit:.1f}",
-                    Outcome.COLLISION,
-                )
-        if follower.status is not Status.SUCCEEDED:
-            raise ControllerError(f"{self.arm.name}: {follower.message or follower.status}")
+        with self.world.execution.start(controller, trajectory, self.world.time) as motion:
+            while motion.active:
+                self.world.advance()
+                force = float(np.linalg.norm(controller.wrench[:3]))
+                if force_limit is not None and force > force_limit:
+                    controller.hold()
+                    self.settle_motion()
+                    controller.give_way(True)
+                    raise TaskError(
+                        f"{self.arm.name}: {force:.1f} N on the tool during a free motion, expected"
+                        f" at most {force_limit:.1f}",
+                        Outcome.COLLISION,
+                    )
+            motion.require_success()
 
     def settle_motion(self) -> None:
         """Waits until no trajectory is active."""

@@ -18,6 +18,7 @@ from bricksim_moveit_demo.control.arm import ArmController, DriveModel
 from bricksim_moveit_demo.control.trajectory import Status
 from bricksim_moveit_demo.description import ArmDescription, robot_spec
 from bricksim_moveit_demo.errors import CanceledError
+from bricksim_moveit_demo.execution import ControllerExecution, Execution
 from bricksim_moveit_demo.planning.scene import (
     TABLE,
     Box,
@@ -54,6 +55,14 @@ class Noise:
         x, y = generator.uniform(-1.0, 1.0, 2) * self.position
         yaw = generator.uniform(-1.0, 1.0) * self.rotation
         return transform([x, y, 0.0], [0.0, 0.0, math.sin(0.5 * yaw), math.cos(0.5 * yaw)])
+
+
+class Background(Protocol):
+    """Does some work beside the simulation."""
+
+    def __call__[T](self, work: Callable[[], T], /) -> T:
+        """What the work gives."""
+        ...
 
 
 class World(Protocol):
@@ -94,6 +103,19 @@ class World(Protocol):
         Raises:
             CanceledError: The task was canceled; the arms come to rest and yield.
         """
+        ...
+
+    def compute[T](self, work: Callable[[], T]) -> T:
+        """What some work gives that neither reads nor changes the scene; time may pass meanwhile.
+
+        Raises:
+            CanceledError: As `advance`.
+        """
+        ...
+
+    @property
+    def execution(self) -> Execution:
+        """Carries out planned motions."""
         ...
 
     def part_pose(self, part_id: int) -> Array:
@@ -146,6 +168,8 @@ class SimulatedWorld:
         sightings: See `World.sightings`.
         listeners: Called with every step's result (recording, pictures).
         step: Makes one step of the simulator.
+        background: Does some work, letting time pass or not; None: time stands.
+        execution: See `World.execution`.
     """
 
     def __init__(
@@ -161,6 +185,8 @@ class SimulatedWorld:
         self.simulator = simulator
         self.step: Callable[[], StepResult] = simulator.step
         self.listeners: list[Callable[[StepResult], None]] = []
+        self.background: Background | None = None
+        self.execution: Execution = ControllerExecution()
         self._noise = noise or Noise()
         self._generator = np.random.default_rng([seed, 0x0B5])
         self._events: list[ConnectionEvent] = []
@@ -229,6 +255,13 @@ class SimulatedWorld:
         self._step()
         # What was asked for meanwhile may have changed the scene: nothing goes on with it.
         self.check()
+
+    def compute[T](self, work: Callable[[], T]) -> T:
+        """See `World.compute`."""
+        self.check()
+        result = work() if self.background is None else self.background(work)
+        self.check()
+        return result
 
     def part_pose(self, part_id: int) -> Array:
         """See `World.part_pose`."""

@@ -58,7 +58,7 @@ def lay_out(ros: RosClient, shape: BrickShape = BRICK) -> list[int]:
     return [*held, *spawn(ros, bricks({1: shape, 2: shape}, places))]
 
 
-def parameter(ros: RosClient, name: str, value: float | int | list[float]) -> None:
+def parameter(ros: RosClient, name: str, value: bool | float | list[float]) -> None:
     """Sets a parameter of the simulator."""
     changes = [Parameter(name, value=value).to_parameter_msg()]
     answer = ros.call(SetParameters, "simulator/set_parameters", parameters=changes)

@@ -162,3 +162,27 @@ def test_a_structure_is_built_from_spawned_bricks_and_a_reset_ends_it() -> None:
         assert answer.result.reports[0].outcome == msg.InsertionReport.CANCELED
         assert "reset" in answer.result.reports[0].message
         assert ros.result(ros.goal(build, goal)).status == GoalStatus.STATUS_SUCCEEDED
+
+
+def test_time_runs_while_planning_where_it_keeps_a_pace() -> None:
+    """A brick out of reach: all that happens is planning."""
+    with ros_client() as ros:
+        plate, _, _ = lay_out(ros)
+        (far,) = spawn(ros, bricks({0: BRICK}, {0: yawed(2.0, 0.0)}))
+        insert = ros.action(action.PickAndInsert, "pick_and_insert")
+        goal = action.PickAndInsert.Goal(part_id=far, target_part=plate)
+
+        # One depth of grasps: each that does not go is looked for with many seeds.
+        parameter(ros, "task.grip_depths", [0.005])
+
+        def duration(factor: float, runs: bool) -> float:
+            parameter(ros, "real_time_factor", factor)
+            parameter(ros, "time_runs_while_planning", runs)
+            report = ros.result(ros.goal(insert, goal)).result.report
+            assert report.outcome == msg.InsertionReport.UNREACHABLE
+            assert report.planning_time > 0.0
+            return report.duration
+
+        assert duration(1.0, False) == 0.0
+        assert duration(1.0, True) > 0.0
+        parameter(ros, "real_time_factor", 0.0)

@@ -283,6 +283,22 @@ class SimulatorNode(LifecycleNode):
                 raise SimulationEndedError
         return result
 
+    def serve_waiting(self) -> None:
+        """Serves callbacks that wait, without a step: for jobs that wait for something else.
+
+        Raises:
+            SimulationEndedError: As `advance`.
+        """
+        if self._ended() or self.world is None:
+            raise SimulationEndedError
+        self._serve(0.0)
+        self._report(self.world)
+        self._repeat_clock()
+
+    def until_step(self) -> float:
+        """Wall time [s] until the next step is due."""
+        return max(0.0, self._due - time.perf_counter())
+
     def _step_or_serve(self) -> StepResult | None:
         """One step if it is due, else callbacks until then."""
         world = self.world

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
@@ -21,11 +22,18 @@ from bricksim_moveit_demo.description import (
     two_arms,
 )
 from bricksim_moveit_demo.nodes import parameters as arm_parameters
+from bricksim_moveit_demo.nodes.background import ForeignExecution, PlanningBackground
 from bricksim_moveit_demo.nodes.episode import Episode, create_episode
 from bricksim_moveit_demo.nodes.gripper_server import GripperServer
 from bricksim_moveit_demo.nodes.tasks import TaskServer
 from bricksim_moveit_demo.nodes.trajectory_server import TrajectoryServer
-from bricksim_moveit_demo.planning.protocol import MotionPlanner, PlanningOptions, create_planner
+from bricksim_moveit_demo.planning.protocol import (
+    MotionPlanner,
+    PlanningOptions,
+    TrajectoryExecutor,
+    create_executor,
+    create_planner,
+)
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 from bricksim_ros import conversions
 from bricksim_ros.publishing import STREAM, Rate
@@ -53,6 +61,9 @@ class ArmsNode(SimulatorNode):
         self._arms: list[ArmDescription] = []
         self._scene_of_arms: SimulatedWorld | None = None
         self._planner: MotionPlanner | None = None
+        self._executor: TrajectoryExecutor | None = None
+        self._background: PlanningBackground | None = None
+        self._execution: ForeignExecution | None = None
         self._tasks: TaskServer | None = None
         self._episode: Episode | None = None
 
@@ -92,23 +103,25 @@ class ArmsNode(SimulatorNode):
         scene = SimulatedWorld(
             world.simulator, self._arms, self._noise(), self._value("seed"), add_robots=False
         )
-        options = PlanningOptions(seed=self._value("seed"))
-        self._planner = create_planner(self._value("planner"), self._arms, options)
+        planner = self._make_planner(scene)
         self._scene_of_arms = scene
         controls = []
 
         def busy() -> str:
             return "" if self._tasks is None else self._tasks.busy()
 
-        for controller in scene.arms.values():
-            controls.append(TrajectoryServer(self, world, controller, busy))
+        def refusal(arm: str) -> str:
+            return busy() if self._execution is None else self._execution.refusal(arm, busy())
+
+        for name, controller in scene.arms.items():
+            controls.append(TrajectoryServer(self, world, controller, partial(refusal, name)))
             controls.append(GripperServer(self, world, controller, busy))
 
         def end_controls(reason: str) -> None:
             for server in controls:
                 server.end(reason)
 
-        tasks = self._tasks = TaskServer(self, scene, self._planner, end_controls)
+        tasks = self._tasks = TaskServer(self, scene, planner, end_controls)
 
         def reset(scope: ResetScope) -> None:
             if scope & ResetScope.STATE:
@@ -120,6 +133,20 @@ class ArmsNode(SimulatorNode):
         if self._episode is not None:
             servers.append(self._episode.server(scene, tasks))
         return servers
+
+    def _make_planner(self, scene: SimulatedWorld) -> MotionPlanner:
+        """Planner and executor, which work beside the simulation; returns the planner.
+
+        Raises:
+            PlanningError: One of them does not start.
+        """
+        name, options = self._value("planner"), PlanningOptions(seed=self._value("seed"))
+        planner = self._planner = create_planner(name, self._arms, options)
+        self._executor = create_executor(self._value("execution"), name, planner, self._arms)
+        scene.background = self._background = PlanningBackground(self, scene)
+        if self._executor is not None:
+            scene.execution = self._execution = ForeignExecution(self._executor, lambda: scene.time)
+        return planner
 
     def command_joints(self, robot: str, targets: dict[str, float]) -> None:
         """Joint commands of an arm go through its controller, so that both agree."""
@@ -139,9 +166,15 @@ class ArmsNode(SimulatorNode):
 
     def _clean_up(self) -> None:
         super()._clean_up()
-        if self._planner is not None:
-            self._planner.close()
-        self._planner = self._tasks = self._scene_of_arms = self._episode = None
+        self.close_helpers()
+        self._tasks = self._scene_of_arms = self._episode = None
+
+    def close_helpers(self) -> None:
+        """Ends planner and executor: a node that is interrupted must not wait for their answers."""
+        helpers = (self._background, self._execution, self._executor, self._planner)
+        for helper in dict.fromkeys(h for h in helpers if h is not None):
+            helper.close()
+        self._background = self._execution = self._executor = self._planner = None
 
     def _noise(self) -> Noise:
         return Noise.of(self._value("noise_mm"), self._value("noise_deg"))
@@ -217,7 +250,7 @@ def _spec(arm: ArmDescription, entry: RobotEntry) -> RobotSpec:
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``ros2 run bricksim_moveit_demo simulator``."""
-    return run_node(ArmsNode, run_simulator, args)
+    return run_node(ArmsNode, run_simulator, args, close=ArmsNode.close_helpers)
 
 
 if __name__ == "__main__":

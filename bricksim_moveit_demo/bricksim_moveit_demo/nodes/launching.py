@@ -15,6 +15,11 @@ from bricksim_ros import launching
 _ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "out": ("", "Folder for summary.json, pictures, video and bag; empty: none are written", ()),
     "planner": ("embedded", "Motion planner", ("embedded", "moveit", "move_group", "auto")),
+    "execution": (
+        "auto",
+        "What carries plans out: the arms' controllers or MoveIt; auto: what goes with the planner",
+        ("auto", "controller", "moveit", "move_group"),
+    ),
     "noise": ("1.0,2.0", "Greatest errors of places and observations: mm,degrees", ()),
     "seed": ("0", "Seed of layout, noise and planner", ()),
     "film": ("true", "Make a video and a picture in the folder out", ("true", "false")),
@@ -55,6 +60,7 @@ def episode(context: LaunchContext, kind: str, **parameters: Any) -> list[Action
             "episode": kind,
             "out": folder,
             "planner": launching.value(context, "planner"),
+            "execution": launching.value(context, "execution"),
             "noise_mm": millimetres,
             "noise_deg": degrees,
             "seed": int(launching.number(context, "seed")),

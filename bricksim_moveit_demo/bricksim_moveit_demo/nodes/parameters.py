@@ -18,7 +18,25 @@ EPISODES = ("", "assemble", "inhand")
 
 NODE_PARAMETERS = (
     Declared("arms", 0, "Arms put into the scene: one (fr3) or two (left, right)", 0, 2, True),
-    Declared("planner", "embedded", "Motion planner: embedded, moveit or auto", read_only=True),
+    Declared(
+        "planner",
+        "embedded",
+        "Motion planner: embedded, moveit, move_group or auto",
+        read_only=True,
+    ),
+    Declared(
+        "execution",
+        "auto",
+        "What carries plans out: controller (the arms' own), moveit (MoveItPy), move_group (action"
+        " execute_trajectory); auto: what belongs to the planner",
+        read_only=True,
+    ),
+    Declared(
+        "time_runs_while_planning",
+        True,
+        "Simulation time goes on while motions are planned, where it keeps a pace"
+        " (real_time_factor > 0)",
+    ),
     Declared("noise_mm", 0.0, "Greatest error of observed poses [mm]", 0, 100, True),
     Declared("noise_deg", 0.0, "Greatest yaw error of observed poses [deg]", 0, 180, True),
     Declared(

@@ -283,7 +283,8 @@ class TaskServer(Server):
         """
         handlers = arms or self.handlers
         parameters = next(iter(handlers.values())).parameters
-        steps = plan_bearable(structure, parameters, len(handlers))
+        count = len(handlers)
+        steps = self._world.compute(lambda: plan_bearable(structure, parameters, count))
         order = needed(steps)
         if supply is None:
             fixed = self._world.fixed_parts

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion planning with a running move_group, through its services: no MoveItPy is needed.
+"""Planning and executing with a running move_group, through its services and its action: no
+MoveItPy is needed.
 
 Before each request move_group's planning scene is made equal to the given one by a difference;
 the start state is part of the request. What others put into that scene stays there.
@@ -8,6 +9,7 @@ the start state is part of the request. What others put into that scene stays th
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,21 +18,33 @@ import numpy as np
 
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.description import ArmDescription
-from bricksim_moveit_demo.errors import PlanningError, UnreachableError
+from bricksim_moveit_demo.errors import ControllerError, PlanningError, UnreachableError
 from bricksim_moveit_demo.planning.moveit import ik_seeds, straight_scale, through
-from bricksim_moveit_demo.planning.moveit_configuration import FREE, STRAIGHT, request_parameters
+from bricksim_moveit_demo.planning.moveit_configuration import (
+    FREE,
+    STRAIGHT,
+    controller_name,
+    request_parameters,
+)
 from bricksim_moveit_demo.planning.moveit_messages import (
     allowed_matrix,
+    execution_goal,
     fill,
     ik_request,
     joint_goal,
     plan_request,
     pose_goal,
     raise_for_code,
+    raise_for_execution,
     scene_changes,
     trajectory_of,
 )
-from bricksim_moveit_demo.planning.protocol import MotionPlanner, PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.protocol import (
+    MotionPlanner,
+    PlanningOptions,
+    Trajectory,
+    TrajectoryExecutor,
+)
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_name
 from bricksim_moveit_demo.planning.solutions import Solutions
 
@@ -41,6 +55,8 @@ _SERVICES = {
     "apply_planning_scene": "ApplyPlanningScene",
 }
 """Services of move_group and their types in moveit_msgs.srv."""
+_EXECUTE = "execute_trajectory"
+"""Action of move_group, moveit_msgs/ExecuteTrajectory."""
 _WAIT = 20.0
 """How long move_group may take to appear [s]."""
 _ANSWER = 60.0
@@ -62,20 +78,14 @@ class MoveGroupPlanner(MotionPlanner):
 
     def __init__(self, arms: Sequence[ArmDescription], options: PlanningOptions) -> None:
         try:
-            import rclpy
             from moveit_msgs import srv  # pyright: ignore[reportMissingImports]
         except ImportError as error:
-            raise PlanningError(
-                f"planner 'move_group': {error.name} is not installed, expected a sourced ROS 2"
-                " with MoveIt's messages"
-            ) from None
+            raise _not_installed("planner", error) from None
         self._arms, self._options = tuple(arms), options
-        self._rclpy = rclpy
-        if not rclpy.ok():
-            rclpy.init()
-        self._node = rclpy.create_node("bricksim_move_group_client")
+        self._node = _Client("bricksim_move_group_planner")
         self._types = {name: getattr(srv, kind) for name, kind in _SERVICES.items()}
-        self._clients = {n: self._node.create_client(t, n) for n, t in self._types.items()}
+        create = self._node.node.create_client
+        self._clients = {name: create(kind, name) for name, kind in self._types.items()}
         self._known: PlanningScene | None = None
         end = time.monotonic() + _WAIT
         for name, client in self._clients.items():
@@ -91,8 +101,7 @@ class MoveGroupPlanner(MotionPlanner):
 
     def close(self) -> None:
         """Ends the client; move_group goes on."""
-        self._node.destroy_node()
-        self._rclpy.try_shutdown()
+        self._node.close()
 
     def reach(
         self, scene: PlanningScene, arm: ArmDescription, world_T_tool: Array, count: int = 1
@@ -198,11 +207,99 @@ class MoveGroupPlanner(MotionPlanner):
         return PlanningScene({}, dict.fromkeys(names, nowhere), attached)
 
     def _call(self, name: str, request: Mapping[str, Any]) -> Any:
-        future = self._clients[name].call_async(fill(self._types[name].Request(), request))
-        self._rclpy.spin_until_future_complete(self._node, future, timeout_sec=_ANSWER)
+        request = fill(self._types[name].Request(), request)
+        return self._node.wait(self._clients[name].call_async(request), name, _ANSWER)
+
+
+class MoveGroupExecutor(TrajectoryExecutor):
+    """Executes plans with the action execute_trajectory of a running move_group.
+
+    move_group sends them to the arms' trajectory controllers and reports what these say. Make it
+    through `create_executor`: in a process of its own.
+
+    Args:
+        arms: The arms, for which move_group has controllers.
+        options: Not used.
+
+    Raises:
+        PlanningError: moveit_msgs is not installed, or no move_group answers.
+    """
+
+    def __init__(self, arms: Sequence[ArmDescription], options: PlanningOptions) -> None:
+        try:
+            from moveit_msgs.action import (  # pyright: ignore[reportMissingImports]
+                ExecuteTrajectory,
+            )
+        except ImportError as error:
+            raise _not_installed("execution", error) from None
+        self._goal = ExecuteTrajectory.Goal
+        self._node = _Client("bricksim_move_group_executor")
+        from rclpy.action import ActionClient
+
+        self._client = ActionClient(self._node.node, ExecuteTrajectory, _EXECUTE)
+        if not self._client.wait_for_server(_WAIT):
+            self.close()
+            raise PlanningError(
+                f"execution 'move_group': action {_EXECUTE} did not appear in {_WAIT:.0f} s: is"
+                " move_group running in this namespace?"
+            )
+
+    def execute(self, arm: ArmDescription, trajectory: Trajectory) -> None:
+        """See `TrajectoryExecutor.execute`."""
+        goal = fill(self._goal(), execution_goal(trajectory, controller_name(arm)))
+        handle = self._node.wait(self._client.send_goal_async(goal), _EXECUTE, _ANSWER)
+        if not handle.accepted:
+            raise ControllerError(f"{arm.name}: move_group refuses to execute the trajectory")
+        # How long it takes on the wall depends on how fast the simulation runs: who waits for the
+        # end of the motion gives up by simulation time.
+        answer = self._node.wait(handle.get_result_async(), _EXECUTE, None)
+        raise_for_execution(answer.result.error_code, arm.name)
+
+    def close(self) -> None:
+        """Ends the client; move_group goes on."""
+        self._client.destroy()
+        self._node.close()
+
+
+class _Client:
+    """A node that waits for answers, in the namespace of the process that started this one."""
+
+    def __init__(self, name: str) -> None:
+        import rclpy
+
+        self._rclpy = rclpy
+        if not rclpy.ok():
+            rclpy.init(args=namespace_arguments(sys.argv))
+        self.node = rclpy.create_node(name)
+
+    def wait(self, future: Any, name: str, timeout: float | None) -> Any:
+        """What comes of a future, within some time [s]; None: without limit.
+
+        Raises:
+            PlanningError: Nothing does.
+        """
+        self._rclpy.spin_until_future_complete(self.node, future, timeout_sec=timeout)
         if not future.done():
-            raise PlanningError(f"move_group did not answer {name} within {_ANSWER:.0f} s")
+            raise PlanningError(f"move_group did not answer {name} within {timeout:.0f} s")
         return future.result()
+
+    def close(self) -> None:
+        """Ends it."""
+        self.node.destroy_node()
+        self._rclpy.try_shutdown()
+
+
+def namespace_arguments(argv: Sequence[str]) -> list[str]:
+    """Of a ROS program's arguments, those that a second node in its namespace is to have."""
+    found = [argument for argument in argv if argument.startswith("__ns:=")]
+    return ["--ros-args", "-r", found[-1]] if found else []
+
+
+def _not_installed(what: str, error: ImportError) -> PlanningError:
+    return PlanningError(
+        f"{what} 'move_group': {error.name} is not installed, expected a sourced ROS 2 with"
+        " MoveIt's messages"
+    )
 
 
 _ATTACHED_OBJECTS, _OBJECT_NAMES, _ALLOWED_COLLISIONS = 4, 8, 128

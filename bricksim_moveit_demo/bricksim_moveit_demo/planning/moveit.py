@@ -21,6 +21,7 @@ from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.planning.moveit_configuration import (
     FREE,
     STRAIGHT,
+    controller_name,
     moveit_configuration,
     validate_configuration,
 )
@@ -28,11 +29,18 @@ from bricksim_moveit_demo.planning.moveit_messages import (
     attached_object,
     collision_object,
     fill,
+    joint_trajectory,
     pose_message,
     raise_for_code,
+    raise_for_status,
     trajectory_of,
 )
-from bricksim_moveit_demo.planning.protocol import MotionPlanner, PlanningOptions, Trajectory
+from bricksim_moveit_demo.planning.protocol import (
+    MotionPlanner,
+    PlanningOptions,
+    Trajectory,
+    TrajectoryExecutor,
+)
 from bricksim_moveit_demo.planning.scene import PlanningScene
 from bricksim_moveit_demo.planning.solutions import Solutions
 
@@ -45,8 +53,8 @@ def moveit_available() -> bool:
     return importlib.util.find_spec("moveit") is not None
 
 
-class MoveItPlanner(MotionPlanner):
-    """`MotionPlanner` on MoveItPy. Make it through `create_planner`: in a process of its own.
+class MoveItPlanner(MotionPlanner, TrajectoryExecutor):
+    """Plans and executes with MoveItPy. Make it through `create_planner`: in an own process.
 
     Raises:
         DescriptionError: The configuration lacks something.
@@ -67,6 +75,9 @@ class MoveItPlanner(MotionPlanner):
         from moveit.core.robot_state import (  # pyright: ignore[reportMissingImports]
             RobotState,
         )
+        from moveit.core.robot_trajectory import (  # pyright: ignore[reportMissingImports]
+            RobotTrajectory,
+        )
         from moveit.planning import (  # pyright: ignore[reportMissingImports]
             MoveItPy,
             MultiPipelinePlanRequestParameters,
@@ -75,8 +86,9 @@ class MoveItPlanner(MotionPlanner):
 
         self._options = options
         self._arms = {arm.name: arm for arm in arms}
-        self._moveit = MoveItPy(node_name="bricksim_moveit", config_dict=config)
-        self._robot_state = RobotState
+        # MoveItPy writes the configuration for a node of its default name, whatever it is called.
+        self._moveit = MoveItPy(node_name="moveit_py", config_dict=config)
+        self._robot_state, self._robot_trajectory = RobotState, RobotTrajectory
         self._components = {
             arm.name: self._moveit.get_planning_component(arm.group) for arm in arms
         }
@@ -165,6 +177,21 @@ class MoveItPlanner(MotionPlanner):
             )
 
         return through(scene, arm, poses, plan)
+
+    def execute(self, arm: ArmDescription, trajectory: Trajectory) -> None:
+        """See `TrajectoryExecutor.execute`."""
+        from moveit_msgs.msg import (  # pyright: ignore[reportMissingImports]
+            RobotTrajectory as Message,
+        )
+
+        model = self._moveit.get_robot_model()
+        planned = self._robot_trajectory(model)
+        planned.joint_model_group_name = arm.group
+        message = fill(Message(), {"joint_trajectory": joint_trajectory(trajectory)})
+        planned.set_robot_trajectory_msg(self._robot_state(model), message)
+        status = self._moveit.execute(planned, controllers=[controller_name(arm)])
+        if not status:
+            raise_for_status(str(status.status), arm.name)
 
     # -- inside -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bricksim_core.spatial import Array, quaternion_of
 from bricksim_moveit_demo.description import ArmDescription
-from bricksim_moveit_demo.errors import Outcome, PlanningError, UnreachableError
+from bricksim_moveit_demo.errors import ControllerError, Outcome, PlanningError, UnreachableError
 from bricksim_moveit_demo.planning.protocol import Trajectory
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene
 
@@ -57,6 +57,7 @@ ERROR_CODES: Mapping[int, str] = {
 """moveit_msgs/MoveItErrorCodes in words."""
 
 _UNREACHABLE = (-12, -27, -31)
+_PREEMPTED = -7
 
 
 def pose_message(pose: Array) -> dict[str, Any]:
@@ -278,6 +279,46 @@ def pose_goal(
     }
 
 
+def execution_goal(trajectory: Trajectory, controller: str) -> dict[str, Any]:
+    """Goal of moveit_msgs/ExecuteTrajectory.
+
+    The trajectory carries no stamp: it begins when its controller gets it, whatever clock MoveIt
+    goes by.
+
+    Args:
+        trajectory: What to follow.
+        controller: Name of the controller in MoveIt's configuration.
+    """
+    return {
+        "trajectory": {"joint_trajectory": joint_trajectory(trajectory)},
+        "controller_names": [controller],
+    }
+
+
+def joint_trajectory(trajectory: Trajectory) -> dict[str, Any]:
+    """trajectory_msgs/JointTrajectory of a trajectory, without a stamp."""
+    rows = zip(
+        trajectory.times.tolist(),
+        trajectory.positions.tolist(),
+        trajectory.velocities.tolist(),
+        trajectory.accelerations.tolist(),
+        strict=True,
+    )
+    points = []
+    for time, positions, velocities, accelerations in rows:
+        nanoseconds = round(1e9 * time)
+        sec, nanosec = divmod(nanoseconds, 1_000_000_000)
+        points.append(
+            {
+                "positions": positions,
+                "velocities": velocities,
+                "accelerations": accelerations,
+                "time_from_start": {"sec": sec, "nanosec": nanosec},
+            }
+        )
+    return {"joint_names": list(trajectory.joints), "points": points}
+
+
 def fill(message: Any, values: Mapping[str, Any]) -> Any:
     """A ROS message with fields set from nested dictionaries."""
     from rosidl_runtime_py.set_message import set_message_fields
@@ -330,4 +371,40 @@ def raise_for_code(code: int, what: str) -> None:
     text = f"{what}: MoveIt says {ERROR_CODES.get(code, 'unknown error')} ({code})"
     if code in _UNREACHABLE:
         raise UnreachableError(text)
-    raise PlanningError(text, Outcome.CANCELED if code == -7 else None)
+    raise PlanningError(text, Outcome.CANCELED if code == _PREEMPTED else None)
+
+
+def raise_for_execution(error: Any, arm: str) -> None:
+    """Raises the error that belongs to the result of an execution; nothing on success.
+
+    Args:
+        error: moveit_msgs/MoveItErrorCodes.
+        arm: Name of the arm.
+
+    Raises:
+        ControllerError: It failed; the outcome is `CANCELED` where somebody told MoveIt to stop.
+    """
+    code = int(error.val)
+    if code == 1:
+        return
+    text = f"{arm}: MoveIt's execution ended with {ERROR_CODES.get(code, 'unknown error')} ({code})"
+    # Not all versions of the message have it.
+    if said := getattr(error, "message", ""):
+        text = f"{text}: {said}"
+    raise ControllerError(text, Outcome.CANCELED if code == _PREEMPTED else None)
+
+
+def raise_for_status(status: str, arm: str) -> None:
+    """Raises the error that belongs to MoveItPy's status of an execution that did not succeed.
+
+    Args:
+        status: Its name, e.g. ``ABORTED``.
+        arm: Name of the arm.
+
+    Raises:
+        ControllerError: Always; the outcome is `CANCELED` where somebody told MoveIt to stop.
+    """
+    raise ControllerError(
+        f"{arm}: MoveIt's execution ended with {status.lower().replace('_', ' ')}",
+        Outcome.CANCELED if status == "PREEMPTED" else None,
+    )

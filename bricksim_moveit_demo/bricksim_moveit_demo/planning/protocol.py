@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -148,6 +148,31 @@ class MotionPlanner(Protocol):
         ...
 
 
+class TrajectoryExecutor(Protocol):
+    """Carries out plans through MoveIt, which sends them to the arms' controllers."""
+
+    def execute(self, arm: ArmDescription, trajectory: Trajectory) -> None:
+        """Moves an arm; returns when it is at the end.
+
+        Raises:
+            ControllerError: It did not get there; the text says why.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends it."""
+        ...
+
+
+def chosen_planner(name: str) -> str:
+    """The planner that a name stands for: ``auto`` is ``moveit`` where MoveItPy is installed."""
+    if name != "auto":
+        return name
+    from bricksim_moveit_demo.planning.moveit import moveit_available
+
+    return "moveit" if moveit_available() else "embedded"
+
+
 def create_planner(
     name: str, arms: Sequence[ArmDescription], options: PlanningOptions | None = None
 ) -> MotionPlanner:
@@ -163,10 +188,7 @@ def create_planner(
         PlanningError: The name is unknown or the planner is not installed.
     """
     options = options or PlanningOptions()
-    if name == "auto":
-        from bricksim_moveit_demo.planning.moveit import moveit_available
-
-        name = "moveit" if moveit_available() else "embedded"
+    name = chosen_planner(name)
     if name == "embedded":
         from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 
@@ -183,3 +205,37 @@ def create_planner(
         return IsolatedPlanner(MoveGroupPlanner, arms, options)
     expected = "'auto', 'embedded', 'moveit' or 'move_group'"
     raise PlanningError(f"planner is {name!r}, expected {expected}")
+
+
+def create_executor(
+    name: str, planner_name: str, planner: MotionPlanner, arms: Sequence[ArmDescription]
+) -> TrajectoryExecutor | None:
+    """What carries out plans, by name; None: the arms' controllers do it themselves.
+
+    Args:
+        name: ``controller``; ``moveit`` (MoveItPy, for plans of the planner ``moveit``);
+            ``move_group`` (a running move_group's action execute_trajectory); ``auto``: what
+            belongs to the planner.
+        planner_name: As `create_planner` takes it.
+        planner: The planner.
+        arms: The arms.
+
+    Raises:
+        PlanningError: The name is unknown, or does not go with the planner, or is not installed.
+    """
+    planner_name = chosen_planner(planner_name)
+    if name == "auto":
+        name = planner_name if planner_name in ("moveit", "move_group") else "controller"
+    if name == "controller":
+        return None
+    if name == "moveit":
+        if planner_name != "moveit":
+            raise PlanningError(f"execution is 'moveit', planner {planner_name!r}: expected both")
+        return cast(TrajectoryExecutor, planner)
+    if name == "move_group":
+        from bricksim_moveit_demo.planning.isolated import Isolated
+        from bricksim_moveit_demo.planning.move_group import MoveGroupExecutor
+
+        return Isolated(MoveGroupExecutor, arms, PlanningOptions())
+    expected = "'auto', 'controller', 'moveit' or 'move_group'"
+    raise PlanningError(f"execution is {name!r}, expected {expected}")
