@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The block factorization against dense linear algebra."""
+"""Block factorizations against dense linear algebra."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from bricksim_core.mechanics.snapfit import dissection
-from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, entries_of
+from bricksim_core.mechanics.snapfit import cholesky, dissection
+from bricksim_core.mechanics.snapfit.cholesky import (
+    BandCholesky,
+    BlockCholesky,
+    Entries,
+    entries_of,
+    swept_order,
+)
 from bricksim_core.mechanics.snapfit.dissection import Dissection, dissect
 
 
@@ -27,13 +33,23 @@ def random_problem(rng: np.random.Generator, count: int):
     return points, a, b, dense.reshape(6 * count, 6 * count)
 
 
-def factored(tree: Dissection, dense: np.ndarray, known=None) -> BlockCholesky:
-    count = len(tree.order)
+def entries(order: np.ndarray, dense: np.ndarray) -> Entries:
+    count = len(order)
     blocks = dense.reshape(count, 6, count, 6).transpose(0, 2, 1, 3)
-    blocks = blocks[tree.order][:, tree.order]
+    blocks = blocks[order][:, order]
     row, column = np.nonzero(np.tril(np.abs(blocks).max(axis=(2, 3)) > 0.0))
     value = blocks[row, column].swapaxes(1, 2)
-    return BlockCholesky(tree, entries_of(row, column, value, count), known)
+    return entries_of(row, column, value, count)
+
+
+def factored(tree: Dissection, dense: np.ndarray, known=None) -> BlockCholesky:
+    return BlockCholesky(tree, entries(tree.order, dense), known)
+
+
+def banded(points: np.ndarray, a: np.ndarray, b: np.ndarray, dense: np.ndarray) -> BandCholesky:
+    order = swept_order(points, a, b)
+    assert order is not None
+    return BandCholesky(order, entries(order, dense))
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +65,13 @@ def test_solves_as_dense_algebra_does(count):
     assert sorted(tree.order.tolist()) == list(range(count))
     if count == 60:
         assert len(tree.blocks) > 8
-    factor = factored(tree, dense)
+    factors = factored(tree, dense), banded(points, a, b, dense)
     one, many = rng.normal(size=6 * count), rng.normal(size=(6 * count, 5))
     single = np.zeros((6 * count, 2))  # columns that touch one node each
     single[0, 0], single[-1, 1] = 1.0, -2.0
-    for loads in (one, many, single):
-        assert factor.solve(loads) == pytest.approx(np.linalg.solve(dense, loads), abs=1e-10)
+    for factor in factors:
+        for loads in (one, many, single):
+            assert factor.solve(loads) == pytest.approx(np.linalg.solve(dense, loads), abs=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -86,5 +103,14 @@ def test_what_is_left_keeps_fronts_that_are_those_of_a_new_factorization(seed):
 
 def test_what_is_not_positive_definite_is_refused():
     points, a, b, dense = random_problem(np.random.default_rng(3), 12)
+    indefinite = dense - 100.0 * np.eye(len(dense))
     with pytest.raises(np.linalg.LinAlgError):
-        factored(dissect(points, a, b), dense - 100.0 * np.eye(len(dense)))
+        factored(dissect(points, a, b), indefinite)
+    with pytest.raises(np.linalg.LinAlgError):
+        banded(points, a, b, indefinite)
+
+
+def test_a_wide_band_is_left_to_fronts(monkeypatch):
+    points, a, b, _ = random_problem(np.random.default_rng(1), 40)
+    monkeypatch.setattr(cholesky, "BAND", 1e4)
+    assert swept_order(points, a, b) is None

@@ -8,7 +8,13 @@ import pytest
 from mechanics_cases import random_structure
 
 from bricksim_core.formats import parse_structure
-from bricksim_core.mechanics.snapfit import SnapFitModel, SnapFitSystem, dissection, elastic
+from bricksim_core.mechanics.snapfit import (
+    SnapFitModel,
+    SnapFitSystem,
+    cholesky,
+    dissection,
+    elastic,
+)
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -20,6 +26,7 @@ def small_blocks(monkeypatch):
     """Lets small structures have trees of blocks, too."""
     monkeypatch.setattr(dissection, "LEAF", 3)
     monkeypatch.setattr(elastic, "DENSE", 60)
+    monkeypatch.setattr(cholesky, "BAND", 0.0)
 
 
 def random_loads(rng: np.random.Generator, layout: ComponentLayout, size: float) -> np.ndarray:

@@ -69,6 +69,22 @@ def test_all_at_once_equals_one_after_the_other(seed):
     assert seen(other) == seen(one)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_parts_on_one_grid_at_once_equal_those_added_one_after_the_other(seed):
+    rng = np.random.default_rng(seed)
+    source = random_structure(rng, int(rng.integers(2, 25)))
+    connections = [c for c in source.connections.values() if rng.random() < 0.7]
+    placed = [(part, source.grid_pose(part.id)) for part in source.parts()]
+    one = BrickTopologyGraph()
+    for part, grid in placed:
+        one.add_part(part.shape, part.color, part_id=part.id, grid=grid)
+    one.connect_all(connections)
+    other = BrickTopologyGraph.on_grid(placed, connections)
+    assert seen(other) == seen(one) and list(other.parts()) == list(one.parts())
+    assert other.add_part(BRICK) == one.add_part(BRICK)
+    assert other.component_ids == one.component_ids
+
+
 def joined_later(graph, lower):
     """What comes of putting another brick onto a part."""
     part_id = graph.add_part(BRICK)

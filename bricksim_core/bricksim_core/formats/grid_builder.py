@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bricksim_core.errors import FormatError
-from bricksim_core.parts import PLATES_PER_BRICK, BrickShape, Color
+from bricksim_core.parts import PLATES_PER_BRICK, BrickShape, Color, Part
 from bricksim_core.parts.brick import MAX_STUDS_PER_SIDE
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
 from bricksim_core.topology.grid import grid_boxes, relative
@@ -66,7 +66,7 @@ def add_parts(graph: BrickTopologyGraph, parts: Iterable[PlacedPart]) -> None:
         graph.add_part(part.shape, part.color, part_id=part.id, grid=part.grid)
 
 
-def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], name: str) -> None:
+def connect_touching(graph: BrickTopologyGraph, parts: Sequence[PlacedPart], name: str) -> None:
     """Connects every stud with the hole that it fills.
 
     The components keep the grid as their frame.
@@ -79,15 +79,19 @@ def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], nam
     Raises:
         FormatError: Two parts overlap.
     """
-    placed = list(parts)
+    graph.connect_all(_connections(parts, name, graph.next_connection_id))
+
+
+def _connections(placed: Sequence[PlacedPart], name: str, first: int) -> list[Connection]:
+    """All that studs fill, with ids from ``first`` on."""
     if not placed:
-        return
+        return []
     grids = np.array([p.grid for p in placed], dtype=np.int64)
     sizes = [(p.shape.length, p.shape.width, p.shape.height) for p in placed]
     boxes = grid_boxes(grids, np.array(sizes, dtype=np.int64))
     earlier, later = overlapping_pairs(boxes)
     if len(later):
-        part = placed[later.min()]
+        part = placed[int(later.min())]
         other = min((placed[i] for i in earlier[later == later.min()]), key=lambda p: p.id)
         raise FormatError(
             f"{name}: {part.origin}: {describe(part)} overlaps {describe(other)} of"
@@ -101,11 +105,10 @@ def connect_touching(graph: BrickTopologyGraph, parts: Iterable[PlacedPart], nam
     below, above = below[order], above[order]
     between = relative(grids[below], grids[above])
     pairs = zip(ids[below].tolist(), ids[above].tolist(), between.tolist(), strict=True)
-    first = graph.next_connection_id
-    graph.connect_all(
+    return [
         Connection(first + k, stud, hole, (x, y), yaw)
         for k, (stud, hole, (x, y, _, yaw)) in enumerate(pairs)
-    )
+    ]
 
 
 def describe(part: PlacedPart) -> str:
@@ -128,12 +131,12 @@ def stacked_structure(
     Raises:
         FormatError: Two parts overlap, or the base plate would be too large.
     """
-    graph = BrickTopologyGraph()
     everything = list(parts)
     if baseplate is not None and parts:
         everything.insert(0, _baseplate(parts, name, baseplate))
-    add_parts(graph, everything)
-    connect_touching(graph, everything, name)
+    connections = _connections(everything, name, BrickTopologyGraph().next_connection_id)
+    placed = [(Part(p.id, p.shape, p.color), p.grid) for p in everything]
+    graph = BrickTopologyGraph.on_grid(placed, connections)
     return Structure(
         graph=graph,
         component_poses={c: np.eye(4) for c in graph.component_ids},

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import SupportsIndex
 
@@ -29,7 +29,7 @@ from bricksim_core.errors import (
 )
 from bricksim_core.parts import HOLE_INTERFACE, STUD_INTERFACE, BrickShape, Color, Part
 from bricksim_core.topology.grid import GridPose
-from bricksim_core.topology.joining import Merged, merged_components
+from bricksim_core.topology.joining import Merged, ends_in, merged_components
 from bricksim_core.topology.layout import ComponentLayout
 from bricksim_core.topology.occupancy import Occupancy
 
@@ -320,6 +320,36 @@ class BrickTopologyGraph:
         self._component_of[part_id] = component.id
         return part_id
 
+    @classmethod
+    def on_grid(
+        cls, parts: Sequence[tuple[Part, GridPose]], connections: Sequence[Connection]
+    ) -> BrickTopologyGraph:
+        """The graph of parts that stand on one grid, at once and unchecked.
+
+        Does what `add_part` for all of them and then `connect_all` do, for a caller who has found
+        the connections from the poses and knows that no two parts overlap.
+
+        Args:
+            parts: Parts with ids of their own, and where they stand.
+            connections: With ids of their own, each between two parts that have no other.
+        """
+        graph = cls()
+        place = {part.id: k for k, (part, _) in enumerate(parts)}
+        graph._graph.add_nodes_from((part.id, {"part": part}) for part, _ in parts)
+        lower = [place[c.stud_part] for c in connections]
+        upper = [place[c.hole_part] for c in connections]
+        kept = ends_in([1] * len(parts), lower, upper)
+        # The part whose component stays comes first, as if the others had been added to it.
+        members = {k: {parts[k][0].id: parts[k][1]} for k, root in enumerate(kept) if k == root}
+        for (part, grid), root in zip(parts, kept, strict=True):
+            members[root][part.id] = grid
+            graph._component_of[part.id] = root
+        graph._components = {k: Component(k, grids) for k, grids in members.items()}
+        graph._next_component = len(parts)
+        graph._next_part = max(place, default=-1) + 1
+        graph._insert(connections)
+        return graph
+
     def remove_part(self, part_id: int) -> Separated:
         """Removes a part with its connections.
 
@@ -607,7 +637,7 @@ class BrickTopologyGraph:
                 )
         return found
 
-    def _insert(self, connections: list[Connection]) -> None:
+    def _insert(self, connections: Sequence[Connection]) -> None:
         for connection in connections:
             pair = (connection.stud_part, connection.hole_part)
             edge = self._graph.get_edge_data(*pair)

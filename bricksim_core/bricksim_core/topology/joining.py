@@ -65,7 +65,7 @@ def merged_components(
     if not _each_is_possible(connections, shapes, stud_T_hole, dimensions[stud], dimensions[hole]):
         return None
 
-    kept = _kept(sizes, component[stud].tolist(), component[hole].tolist())
+    kept = ends_in(sizes, component[stud].tolist(), component[hole].tolist())
     if not np.array_equal(compose(poses[stud], stud_T_hole), poses[hole]):
         frames = _frames(kept, component, own, stud, hole, stud_T_hole)
         poses = compose(frames[component], poses)
@@ -112,8 +112,14 @@ def _each_is_possible(
     return len(pairs) == len(connections) and bool(possible)
 
 
-def _kept(sizes: list[int], lower: list[int], upper: list[int]) -> list[int]:
-    """Which component each one ends in, if the connections join them one after the other."""
+def ends_in(sizes: list[int], lower: list[int], upper: list[int]) -> list[int]:
+    """Which component each one ends in, if connections join them one after the other.
+
+    Args:
+        sizes: Parts of each component.
+        lower: For each connection the component of its lower part.
+        upper: And that of its upper part.
+    """
     parent, total = list(range(len(sizes))), list(sizes)
 
     def root(k: int) -> int:

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
 
-LEAF = 32
+LEAF = 48
 """Nodes up to which a block is not dissected any more."""
 
 _GROWTH = 8
@@ -209,7 +209,7 @@ def dissect(points: Array, a: IntArray, b: IntArray) -> Dissection:
         below = [block for part in parts for block in split(*part)]
         if not len(separator):
             return below
-        groups.append(separator[_sweep(points[separator])])
+        groups.append(separator[sweep(points[separator])])
         parents.append(-1)
         for child in below:
             parents[child] = len(groups) - 1
@@ -255,7 +255,7 @@ def arrange(
     return Dissection(order, place, tuple(blocks))
 
 
-def _sweep(points: Array) -> IntArray:
+def sweep(points: Array) -> IntArray:
     """An order along the longest axis, so that neighbours mostly follow each other."""
     extent = points.max(axis=0) - points.min(axis=0)
     return np.lexsort(points.T[np.argsort(extent, kind="stable")])

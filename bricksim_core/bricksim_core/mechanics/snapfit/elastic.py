@@ -20,17 +20,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bricksim_core.mechanics.snapfit.cholesky import (
+    BandCholesky,
     BlockCholesky,
     DenseCholesky,
+    Entries,
     Front,
     entries_of,
+    swept_order,
 )
 from bricksim_core.mechanics.snapfit.dissection import Dissection, dissect
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import IntArray
 
-DENSE = 150
+DENSE = 90
 """Free displacements up to which the matrix is a dense one."""
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
@@ -179,32 +182,47 @@ class ElasticStructure:
         return (dissect(self._coms[self._parts], a, b), {}) if known is None else known
 
     @cached_property
-    def _factor(self) -> BlockCholesky | DenseCholesky:
+    def _factor(self) -> BandCholesky | BlockCholesky | DenseCholesky:
         if len(self.free) <= DENSE:
+            self._origin = None
             strain = self.strain.toarray()
             return DenseCholesky((strain * self.stiffness[:, None]).T @ strain)
+        a, b = self.node[self.lower], self.node[self.upper]
+        both = (a >= 0) & (b >= 0)
+        swept = swept_order(self._coms[self._parts], a[both], b[both])
+        if swept is not None:
+            self._origin = None
+            place = np.argsort(swept)
+            return BandCholesky(swept, self._entries(place, np.ones(len(place), dtype=bool)))
         dissection, known = self._dissected
-        new = np.ones(len(dissection.blocks) + 1, dtype=bool)
+        new = np.ones(len(dissection.blocks), dtype=bool)
         new[list(known)] = False
-        new[-1] = False
-        # One more place for what is held: it comes last and in no block.
-        count = len(dissection.order)
-        place, block = np.append(dissection.place, count), np.append(dissection.block_of, -1)
+        entries = self._entries(dissection.place, new[dissection.block_of])
+        return BlockCholesky(dissection, entries, known)
+
+    def _entries(self, place: IntArray, wanted: NDArray[np.bool_]) -> Entries:
+        """Entries of K.
+
+        Args:
+            place: (n,) places of the parts in the order of elimination.
+            wanted: (n,) which places' columns are.
+        """
+        # One more place for what is held: it comes last.
+        count = len(place)
+        place, wanted = np.append(place, count), np.append(wanted, False)
         a, b = place[self.node[self.lower]], place[self.node[self.upper]]
-        wanted_a, wanted_b = new[block[a]], new[block[b]]
-        first = np.minimum(a, b)
-        wanted = new[block[first]] & (np.maximum(a, b) < count)
-        some = np.flatnonzero(wanted_a | wanted_b)
+        between = wanted[np.minimum(a, b)] & (np.maximum(a, b) < count)
+        some = np.flatnonzero(wanted[a] | wanted[b])
         low, high = self._maps(some, self.lower), self._maps(some, self.upper)
         stiff = self.stiffness.reshape(-1, 6)[some]
         weighted_low, weighted_high = low * stiff[:, None, :], high * stiff[:, None, :]
-        on_a, on_b, across = wanted_a[some], wanted_b[some], wanted[some]
-        a, b = a[some], b[some]
+        a, b, across = a[some], b[some], between[some]
+        on_a, on_b = wanted[a], wanted[b]
         # Blocks are stored transposed, the later part's along the rows of the matrix.
         later = (a > b)[across, None, None]
         mixed = -weighted_low[across] @ np.swapaxes(high[across], 1, 2)
         mixed = np.where(later, np.swapaxes(mixed, 1, 2), mixed)
-        entries = entries_of(
+        return entries_of(
             row=np.concatenate([a[on_a], b[on_b], np.maximum(a, b)[across]]),
             column=np.concatenate([a[on_a], b[on_b], np.minimum(a, b)[across]]),
             value=np.concatenate(
@@ -216,21 +234,22 @@ class ElasticStructure:
             ),
             count=count,
         )
-        return BlockCholesky(dissection, entries, known)
 
     def _maps(self, joints: IntArray, parts: IntArray) -> Array:
         """(M, 6, 6) scaled wrenches about parts' COMs by scaled wrenches of some joints."""
         return wrench_maps(self.centres[joints], self._coms[parts[joints]])
 
-    def fronts(self) -> tuple[Dissection, dict[int, Front]]:
-        """What a piece can take over: the dissection, and the fronts known so far."""
-        dissection, known = self._dissected
+    def fronts(self) -> tuple[Dissection, dict[int, Front]] | None:
+        """What others can take over: the dissection, and the fronts known so far; None where it was
+        factored without."""
         factor = vars(self).get("_factor")
-        if isinstance(factor, BlockCholesky):
-            known = dict(enumerate(factor.fronts))
-        return dissection, known
+        if factor is None:
+            return self._dissected
+        if not isinstance(factor, BlockCholesky):
+            return None
+        return self._dissected[0], dict(enumerate(factor.fronts))
 
-    def factor(self) -> BlockCholesky | DenseCholesky:
+    def factor(self) -> BandCholesky | BlockCholesky | DenseCholesky:
         """The factored stiffness, worked out once."""
         return self._factor
 
@@ -285,7 +304,10 @@ class Origin:
             a: (k,) one end of each joint between them, by the order of ``free``.
             b: (k,) the other.
         """
-        dissection, known = self.structure.fronts()
+        fronts = self.structure.fronts()
+        if fronts is None:
+            return None
+        dissection, known = fronts
         node = self.structure.nodes(self.parts[free])  # -1 is the world's, which is no node
         old, changed = np.flatnonzero(node >= 0), self.changed[free]
         if not self.grown or len(old) < len(dissection.order):

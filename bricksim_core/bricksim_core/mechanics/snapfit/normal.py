@@ -13,8 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bricksim_core.mechanics.snapfit.cholesky import BlockCholesky, DenseCholesky, Entries
-from bricksim_core.mechanics.snapfit.dissection import LEAF, dissect
+from bricksim_core.mechanics.snapfit.cholesky import (
+    BandCholesky,
+    BlockCholesky,
+    DenseCholesky,
+    Entries,
+    swept_order,
+)
+from bricksim_core.mechanics.snapfit.dissection import Dissection, dissect
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, wrench_maps
 from bricksim_core.mechanics.snapfit.pushes import Pushes
 from bricksim_core.spatial import Array, cross
@@ -65,10 +71,15 @@ class NormalMatrix:
         a = np.concatenate([group.a for group in edges])
         b = np.concatenate([group.b for group in edges])
         both = (a >= 0) & (b >= 0)
-        count = self._count = len(points)
-        # One block would be all of a small structure: it is kept dense.
-        self._dissection = None if count <= LEAF else dissect(points, a[both], b[both])
-        place = np.arange(count) if self._dissection is None else self._dissection.place
+        count = len(points)
+        swept = swept_order(points, a[both], b[both])
+        # By its band, or by fronts.
+        self._order: IntArray | Dissection
+        if swept is not None:
+            self._order, place = swept, np.argsort(swept)
+        else:
+            self._order = dissect(points, a[both], b[both])
+            place = self._order.place
         self._edges = edges
         self._blocks: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
         keys = []
@@ -86,7 +97,7 @@ class NormalMatrix:
         self._sum = sp.csr_array((np.ones(len(entry)), (entry, np.arange(len(entry)))), shape=shape)
         self._diagonal = np.flatnonzero(self._row == self._column)
 
-    def factorized(self, weights: list[Array]) -> BlockCholesky | DenseCholesky:
+    def factorized(self, weights: list[Array]) -> BandCholesky | BlockCholesky:
         """Factors the matrix for given weights.
 
         Args:
@@ -109,9 +120,9 @@ class NormalMatrix:
         axes = np.arange(6)
         value[self._diagonal[:, None], axes, axes] *= 1.0 + _REGULAR
         entries = Entries(self._row, self._column, value)
-        if self._dissection is None:
-            return DenseCholesky.of_blocks(entries, self._count)
-        return BlockCholesky(self._dissection, entries)
+        if isinstance(self._order, Dissection):
+            return BlockCholesky(self._order, entries)
+        return BandCholesky(self._order, entries)
 
 
 class DenseNormalMatrix:
