@@ -46,6 +46,7 @@ from bricksim_core.scene import SEATED_DEPTH, Scene, SceneState
 from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology import BrickTopologyGraph, Connection, Structure
 from bricksim_core.topology.frames import stud_T_connection
+from bricksim_core.topology.layout import ComponentLayout
 
 _MAX_ID = 2**31 - 1
 
@@ -321,8 +322,7 @@ class Simulator:
         body = self._scene.body(component, pose)
         if not allow_overlap and self.engine.overlaps([body], [component])[0]:
             raise CollisionError(
-                f"part {part_id} with its component of {len(layout.part_ids)} parts would be inside"
-                f" of {self._obstacle(body, component)}"
+                f"{_named(part_id, layout)} would be inside of {self._obstacle(body, component)}"
             )
         self._scene.place(component, pose, twist)
         self._monitor.forget(layout.part_ids.tolist())
@@ -654,10 +654,8 @@ class Simulator:
             )
         for body, taken in zip(bodies, self.engine.overlaps(bodies), strict=True):
             if taken:
-                raise CollisionError(
-                    f"part {int(body.layout.part_ids[0])} with its component of"
-                    f" {len(body.layout.part_ids)} parts would be inside of {self._obstacle(body)}"
-                )
+                name = _named(int(body.layout.part_ids[0]), body.layout)
+                raise CollisionError(f"{name} would be inside of {self._obstacle(body)}")
         each = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
         boxes = concatenate(each)
         group = np.repeat(np.arange(len(each)), [len(b.part_ids) for b in each])
@@ -716,3 +714,9 @@ def _six(values: Array | Sequence[float], name: str) -> Array:
     if result.shape != (6,) or not np.all(np.isfinite(result)):
         raise PoseError(f"{name} is {result.tolist()}, expected six finite numbers")
     return result
+
+
+def _named(part_id: int, layout: ComponentLayout) -> str:
+    """A part and what moves with it, for errors."""
+    count = len(layout.part_ids)
+    return f"part {part_id}" + (f" with its component of {count} parts" if count > 1 else "")
