@@ -12,8 +12,10 @@ from mechanics_cases import random_structure, weights
 from snapfit_truth import PointForces
 
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds
+from bricksim_core.mechanics.sliding import Parts, bodies_between
 from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
+from bricksim_core.mechanics.snapfit.joints import joints_of
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
@@ -355,3 +357,54 @@ def test_a_wall_pushed_across_at_its_top_breaks_above_its_limit(dt):
             broken = detector.examine(0, layout, held, loads, dt).broken
             steps += 1
         assert bool(broken) == (share > 1.0)
+
+
+@pytest.mark.parametrize("length, layers", [(12, 6), (12, 12)])
+def test_a_wall_pulled_ever_more_slowly_breaks_at_its_limit(length, layers):
+    """Overloaded it takes time to come apart, in which a fast pull grows."""
+    layout, held, part = wall(length, layers)
+    dead, push = weights(layout), np.zeros((len(held), 6))
+    push[layout.part_ids == part, 1] = 1.0
+    system = SnapFitModel().system(layout, held)
+    low, high = 0.0, 50.0
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        fits = system.safety_factor(dead + middle * push).factor >= 1.0
+        low, high = (middle, high) if fits else (low, middle)
+    excess = []
+    for rate in (1.0, 0.2, 0.05):  # of the limit in a second
+        detector, share = BreakageDetector(SnapFitModel(), READY), 0.95
+        while not detector.examine(0, layout, held, dead + share * low * push, 1 / 60).broken:
+            share += rate / 60
+            assert share < 2.0
+        excess.append(share - 1.0)
+    assert 0.5 > excess[0] > excess[1] > excess[2] > 0.0
+    assert excess[2] < 0.04
+
+
+def test_pulses_slide_what_would_slide_if_everything_could():
+    """Loose random structures hit with 1.05 to 3 times what they can carry, in one step: against
+    the same program with every connection free to slide and every part a body."""
+    same, pulses = 0, 0
+    for seed in range(300, 330):
+        rng = np.random.default_rng(seed)
+        graph = random_structure(rng, int(rng.integers(12, 30)))
+        layout = graph.layout(graph.component_ids[0])
+        free, loads = np.zeros(len(layout.part_ids), dtype=bool), np.zeros_like(weights(layout))
+        for part in rng.integers(0, len(free), 2):
+            loads[part] += rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+        system = SnapFitModel().system(layout, free)
+        loads *= system.safety_factor(loads).factor * rng.uniform(1.05, 3.0)
+        time, short = 5e-4, 1.0 + 1e-9
+        criterion = SlipCriterion()
+        detector = BreakageDetector(SnapFitModel(), READY, criterion)
+        detector.examine(0, layout, free, loads, time * short, short)
+        found = max(criterion.slip(i) for i in layout.connection_ids.tolist())
+        parts, joints = Parts.of(layout, free, loads), joints_of(layout, SnapFitConstants())
+        bodies = bodies_between(parts, joints, system.pushes, np.ones(len(joints), dtype=bool))
+        assert bodies is not None
+        want = bodies.slide(np.zeros_like(loads), time).slip.max()
+        assert found == pytest.approx(want, abs=0.02 * ENGAGEMENT)
+        same += found == pytest.approx(want, rel=1e-3)
+        pulses += 1
+    assert same >= 0.75 * pulses

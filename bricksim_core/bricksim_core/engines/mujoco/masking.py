@@ -3,8 +3,9 @@
 
 MuJoCo compares fast bodies box by box, every one of the first with every one of the second, which
 takes milliseconds where a piece of some bricks falls beside one of a thousand. Here a large body's
-boxes are compared with spheres around the other bodies first, widened by how far both can move.
-Only what the spheres miss is masked, so that contacts are the same to the last bit.
+boxes are compared with spheres around the other bodies first, around groups of boxes of those that
+are large themselves, widened by how far both can move. Only what the spheres miss is masked, so
+that contacts are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ BOX_AFFINITY = 3
 _MASKED_AFFINITY = 2
 _MANY = 64
 """Boxes from which on a body is large."""
+_GROUP = 12
+"""Boxes of a large body that share a sphere, at most."""
 _SLACK = 1e-3
 """What spheres are widened by in addition [m]."""
 _MOST = 100_000
@@ -41,6 +44,8 @@ class LargeBody:
         low: (B, 3) least corners of their bounds, from the sphere's centre, body axes [m].
         high: (B, 3) greatest corners [m].
         bounds: (3,) least and greatest corner of all [m].
+        centres: (G, 3) centres of spheres around groups of boxes, like the corners [m].
+        radii: (G,) of these spheres [m].
     """
 
     row: int
@@ -48,6 +53,8 @@ class LargeBody:
     low: Array
     high: Array
     bounds: tuple[Array, Array]
+    centres: Array
+    radii: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +99,8 @@ def surroundings(
             reach[-1] = 0.5 * np.linalg.norm(greatest - least)
             low, high, least, greatest = (x - centre for x in (low, high, least, greatest))
         if count >= _MANY and not robots:
-            large.append(LargeBody(row, geoms, low, high, (least, greatest)))
+            spheres = _spheres(low, high)
+            large.append(LargeBody(row, geoms, low, high, (least, greatest), *spheres))
     alone = np.count_nonzero(np.isfinite(reach)) < 2
     return Surroundings(reach, centre, () if alone else tuple(large))
 
@@ -102,6 +110,23 @@ def _bounds(model: mujoco.MjModel, geoms: slice) -> tuple[Array, Array]:
     axes, centres = rotations(model.geom_quat[geoms]), model.geom_pos[geoms]
     half = np.einsum("gij,gj->gi", np.abs(axes), model.geom_size[geoms])
     return centres - half, centres + half
+
+
+def _spheres(low: Array, high: Array) -> tuple[Array, Array]:
+    """(G, 3) centres and (G,) radii of spheres around groups of boxes that lie together."""
+    middle = low + high
+    groups, found = [np.arange(len(low))], []
+    while groups:
+        group = groups.pop()
+        if len(group) <= _GROUP:
+            found.append((low[group].min(axis=0), high[group].max(axis=0)))
+            continue
+        points = middle[group]
+        order = np.argsort(points[:, int(np.argmax(np.ptp(points, axis=0)))], kind="stable")
+        half = len(group) // 2
+        groups += [group[order[:half]], group[order[half:]]]
+    least, greatest = np.array([a for a, _ in found]), np.array([b for _, b in found])
+    return 0.5 * (least + greatest), 0.5 * np.linalg.norm(greatest - least, axis=1)
 
 
 def mask_far(
@@ -123,16 +148,24 @@ def mask_far(
     moves = np.zeros(len(reach))
     moves[:-1] = np.sqrt(squares[:, :3].sum(axis=1))
     moves[:-1] += np.sqrt(squares[:, 3:].sum(axis=1)) * reach[:-1]
-    radii = reach + dt * moves + _SLACK
+    widened = dt * moves + _SLACK
+    radii = reach + widened
     world = np.concatenate([positions[:, :3], around.held[None]])
+    turned = {body.row: _rotation(body.row, positions) for body in around.large}
     for body in around.large:
-        centres = world - world[body.row]
-        if body.row < len(positions):
-            rotation = np.empty(9)
-            mujoco.mju_quat2Mat(rotation, positions[body.row, 3:])
-            centres = centres @ rotation.reshape(3, 3)
-        radius = radii + dt * moves[body.row]
+        rotation, shift = turned[body.row], dt * moves[body.row]
+        centres = (world - world[body.row]) @ rotation
+        radius = radii + shift
         radius[body.row] = -np.inf
+        close = _touching(*body.bounds, centres, radius)
+        spheres = [(centres, np.where(close, radius, -np.inf))]
+        for other in around.large:
+            if close[other.row]:
+                there = centres[other.row] + other.centres @ turned[other.row].T @ rotation
+                spheres[0][1][other.row] = -np.inf
+                spheres.append((there, other.radii + widened[other.row] + shift))
+        centres = np.concatenate([c for c, _ in spheres])
+        radius = np.concatenate([r for _, r in spheres])
         close = _touching(*body.bounds, centres, radius)
         centres, radius = centres[close], radius[close]
         if len(centres) * len(body.low) > _MOST:
@@ -142,6 +175,15 @@ def mask_far(
             near = _touching(*corners, centres, radius).any(axis=1)
         model.geom_contype[body.geoms] = near
         model.geom_conaffinity[body.geoms] = np.where(near, BOX_AFFINITY, _MASKED_AFFINITY)
+
+
+def _rotation(row: int, positions: Array) -> Array:
+    """(3, 3) world_R_body of a free body, or of what the world holds."""
+    if row >= len(positions):
+        return np.eye(3)
+    rotation = np.empty(9)
+    mujoco.mju_quat2Mat(rotation, positions[row, 3:])
+    return rotation.reshape(3, 3)
 
 
 def _touching(low: Array, high: Array, centres: Array, radius: Array) -> NDArray[np.bool_]:
