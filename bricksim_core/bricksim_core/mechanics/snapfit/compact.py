@@ -38,10 +38,10 @@ from bricksim_core.topology.layout import IntArray
 
 (_posv,) = get_lapack_funcs(("posv",), dtype=np.float64)
 
-LARGEST = 165
+LARGEST = 200
 """Contacts and rows near their limits up to which this is quicker than sparse equations."""
 
-_GROWN = 220
+_GROWN = 250
 """Those that they may become."""
 
 _ROUNDS = 8
