@@ -152,7 +152,11 @@ class Hand:
         Raises:
             TaskError: It closed on nothing or on something else, or did not close.
         """
-        p, motion = self.parameters, self.motion
+        p, motion, graph = self.parameters, self.motion, self.world.graph
+        if len(graph.component_parts(graph.component_of(part_id))) > 1:
+            # The pads turn the brick until it is square between them: at once, and with all their
+            # force, that breaks the joints of what hangs on it.
+            motion.move_gripper(0.0, p.align_force)
         status = motion.move_gripper(0.0, force or p.grip_force)
         width = motion.controller.width
         if status is not GripperStatus.STALLED or abs(width - grasp.width) > p.width_tolerance:

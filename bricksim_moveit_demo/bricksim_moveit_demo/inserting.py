@@ -349,6 +349,8 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
             or pressing.press(limit.force)
             or pressing.search(limit.force)
         )
+        if connected and job.release and _lies_loose(world, goal.target):
+            pressing.set_down()
     finally:
         hand.greatest = max(hand.greatest, pressing.greatest)
         if support is not None:
@@ -370,6 +372,13 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         motion.wait(p.settle_time)
         hand.look_at_grip()
         _lift_joined(hand)
+
+
+def _lies_loose(world: World, part: int) -> bool:
+    """Whether a part lies on the table, or hangs from what one hand holds alone."""
+    graph = world.graph
+    group = graph.component_parts(graph.component_of(part))
+    return not world.is_fixed(part) and sum(held in group for held in world.held.values()) < 2
 
 
 def _lift_joined(hand: Hand) -> None:

@@ -15,6 +15,8 @@ class TaskParameters:
 
     Attributes:
         grip_force: Force of each finger on a brick [N]; the hand can do 70.
+        align_force: Force with which the fingers first close on a brick that others are joined to
+            [N].
         grip_depths: How far the fingertips reach below a brick's top, tried in this order [m].
         open_clearance: Gap between an opened finger and the brick's side before a grasp [m].
         release_clearances: The same after letting go, in order of preference [m].
@@ -64,6 +66,7 @@ class TaskParameters:
     """
 
     grip_force: float = 20.0
+    align_force: float = 1.0
     grip_depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022)
     open_clearance: float = 0.004
     release_clearances: tuple[float, ...] = (0.0025, 0.0003)

@@ -59,6 +59,8 @@ _SIDE_COMPLIANCE = 1e-3
 """How fast it does [m/s/N]."""
 _TILT_SPEED = 0.3
 """Turning speed of twisting off [rad/s]."""
+_CALM = 8
+"""Control periods after which the force of a press that is over is no longer felt."""
 _SAME = 1e-3
 """Distance of a place from the pivot [m] below which there is nothing to tilt to."""
 _ROCK_DWELL = 0.05
@@ -177,6 +179,15 @@ class Pressing:
             f"contact {1e3 * above:.1f} mm above the seat: something is in the way",
             Outcome.COLLISION,
         )
+
+    def set_down(self) -> None:
+        """Moves down until what the brick was joined to stands on the table again: in the grip it
+        is taken up to it by the height of the studs."""
+        for _ in range(_CALM):
+            self._step(0.0)
+        start = self._height()
+        while self.force < self._contact and start - self._height() < STUD_HEIGHT + _DROP:
+            self._step(-self._landing)
 
     def press(self, force: float) -> bool:
         """Raises the force to a limit [N] and dwells there; True as soon as something connects."""
