@@ -24,8 +24,11 @@ _potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(
 _trsm, _trsv, _syrk = get_blas_funcs(("trsm", "trsv", "syrk"), dtype=np.float64)
 
 BAND = 1e8
-"""Multiplications up to which a matrix is factored within its band. That takes less time than
-fronts do even for some times more, but nothing of it can be taken over when the matrix changes."""
+"""Multiplications up to which a matrix is factored within its band."""
+
+_ONCE = 10.0
+"""How many times more there may be before fronts are quicker; but nothing of a band can be taken
+over when the matrix changes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,13 +179,14 @@ class BlockCholesky:
         return Front(factor, below, update)
 
 
-def swept_order(points: Array, a: IntArray, b: IntArray) -> IntArray | None:
+def swept_order(points: Array, a: IntArray, b: IntArray, once: bool = False) -> IntArray | None:
     """An order of elimination along the longest axis, for `BandCholesky`.
 
     Args:
         points: (n, 3) where the block rows are.
         a: (m,) one end of each edge between them.
         b: (m,) the other.
+        once: Nothing of a factorization will be taken over by another.
 
     Returns:
         (n,) block rows; None where the band is so wide that fronts are better.
@@ -190,7 +194,8 @@ def swept_order(points: Array, a: IntArray, b: IntArray) -> IntArray | None:
     order = sweep(points) if len(points) else np.zeros(0, dtype=np.int64)
     place = np.argsort(order)
     width = 6.0 * float(np.abs(place[a] - place[b]).max(initial=0))
-    return order if 6.0 * len(order) * width**2 <= BAND else None
+    most = _ONCE * BAND if once else BAND
+    return order if 6.0 * len(order) * width**2 <= most else None
 
 
 class BandCholesky:

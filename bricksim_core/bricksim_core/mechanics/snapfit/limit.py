@@ -36,7 +36,7 @@ from bricksim_core.mechanics.types import LimitLoad
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-FEW = 400
+FEW = 250
 """Moving parts up to which PIQP is quicker, which does not know the blocks of the matrix."""
 
 _NEVER = 1e-7

@@ -72,7 +72,7 @@ class NormalMatrix:
         b = np.concatenate([group.b for group in edges])
         both = (a >= 0) & (b >= 0)
         count = len(points)
-        swept = swept_order(points, a[both], b[both])
+        swept = swept_order(points, a[both], b[both], once=True)
         # By its band, or by fronts.
         self._order: IntArray | Dissection
         if swept is not None:
