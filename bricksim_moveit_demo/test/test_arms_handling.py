@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from arms_support import bench, yawed
+from moveit_scene import FollowedScene
 
 from bricksim_core.assembly.types import AssemblyThresholds
 from bricksim_core.parts import BrickShape
@@ -29,9 +30,12 @@ class Offset(Noise):
 
 def test_brick_is_inserted_where_it_was_asked_for():
     b = bench({1: BRICK}, {1: yawed(0.42, 0.22, 0.0, 25.0)})
+    followed = FollowedScene(b.world)
+    b.world.listeners.append(followed)
     report = b.handler.pick_and_insert(GOAL)
     assert report.success, report.message
     assert report.tries == 1
+    assert followed.held == [{}, {"fr3": 1}, {}]
     assert connections_of(b.world.graph, [1]) == {(0, 1, (4, 5), 0)}
     assert report.connection_ids == tuple(c.id for c in b.world.graph.connections_of(1))
     # 12 x 12 plate at (0.5, 0): corner of the seat is 4 and 5 studs from the plate's corner.
@@ -200,8 +204,11 @@ def test_time_limit():
 def test_brick_is_taken_off_and_put_on_the_table(method):
     b = bench({1: BRICK}, {1: yawed(0.42, 0.22)})
     made = b.simulator.connect(0, 1, (4, 5), 0)
+    followed = FollowedScene(b.world)
+    b.world.listeners.append(followed)
     report = b.handler.take_off(1, method)
     assert report.success, (report.message, report.failure_messages)
+    assert followed.held == [{}, {"fr3": 1}, {}]
     assert report.connection_ids == tuple(c.id for c in made)
     assert not b.world.graph.connections_of(1)
     pose = b.world.part_pose(1)

@@ -15,9 +15,16 @@ import pytest
 from arms_support import resting_scene, tool_down, yawed
 
 from bricksim_moveit_demo.description import franka, one_arm, two_arms
-from bricksim_moveit_demo.errors import DescriptionError, PlanningError, UnreachableError
+from bricksim_moveit_demo.errors import (
+    ControllerError,
+    DescriptionError,
+    Outcome,
+    PlanningError,
+    UnreachableError,
+)
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.isolated import IsolatedPlanner
+from bricksim_moveit_demo.planning.move_group import namespace_arguments
 from bricksim_moveit_demo.planning.moveit import joined
 from bricksim_moveit_demo.planning.moveit_configuration import (
     move_group_parameters,
@@ -29,16 +36,20 @@ from bricksim_moveit_demo.planning.moveit_messages import (
     allowed_matrix,
     attached_object,
     collision_object,
+    execution_goal,
     ik_request,
     joint_goal,
     plan_request,
     pose_goal,
     raise_for_code,
+    raise_for_execution,
+    raise_for_status,
     scene_changes,
     trajectory_of,
 )
-from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
+from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_executor, create_planner
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene
+from bricksim_moveit_demo.world import _TRACKING
 
 ARMS = one_arm()
 
@@ -60,6 +71,75 @@ def test_configuration_is_complete_and_names_what_exists(arms):
         planners = config["ompl"][arm.group]["planner_configs"]
         assert set(planners) <= set(config["ompl"]["planner_configs"])
     assert config["use_sim_time"] is True
+
+
+@pytest.mark.parametrize("arms", [one_arm(), two_arms()], ids=["one", "two"])
+def test_semantic_description_fits_robot_and_controllers(arms):
+    """Chains, states, end effectors and controllers name joints and links that are there."""
+    config = moveit_configuration(arms)
+    urdf = ElementTree.fromstring(config["robot_description"])
+    srdf = ElementTree.fromstring(config["robot_description_semantic"])
+    links = {link.get("name") for link in urdf.findall("link")}
+    limits = {j.get("name"): j.find("limit") for j in urdf.findall("joint")}
+    parents = {
+        child.get("link"): (joint.get("name"), parent.get("link"))
+        for joint in urdf.findall("joint")
+        for child, parent in [(joint.find("child"), joint.find("parent"))]
+        if child is not None and parent is not None
+    }
+    table = config["moveit_simple_controller_manager"]
+    for arm in arms:
+        chain = srdf.find(f"group[@name='{arm.group}']/chain")
+        assert chain is not None and chain.get("tip_link") == arm.tool
+        link, joints = chain.get("tip_link"), []
+        while link != chain.get("base_link"):
+            joint, link = parents[link]
+            joints.append(joint)
+        moving = [j for j in reversed(joints) if limits[j] is not None]
+        # MoveIt takes a controller for a group only if it drives all of its joints.
+        assert moving == list(arm.joints) == table[f"{arm.name}_controller"]["joints"]
+    for group in srdf.findall("group"):
+        names = {item.get("name") for item in group.findall("link")}
+        assert names <= links
+        assert {j.get("name") for j in group.findall("joint")} <= limits.keys()
+    states = srdf.findall("group_state")
+    assert {state.get("name") for state in states} == {"ready", "open", "close"}
+    for joint in (joint for state in states for joint in state.findall("joint")):
+        limit, value = limits[joint.get("name")], float(joint.get("value", "nan"))
+        assert limit is not None
+        assert float(limit.get("lower", "nan")) <= value <= float(limit.get("upper", "nan"))
+    for effector in srdf.findall("end_effector"):
+        groups = {group.get("name") for group in srdf.findall("group")}
+        assert {effector.get("group"), effector.get("parent_group")} <= groups
+        assert effector.get("parent_link") in links
+    # Limits of planning are not beyond those of the robot.
+    for name, planned in config["robot_description_planning"]["joint_limits"].items():
+        limit = limits[name]
+        assert limit is not None
+        assert planned["max_velocity"] <= float(limit.get("velocity", "nan"))
+
+
+def test_pipelines_have_what_their_planners_read():
+    config = moveit_configuration(ARMS)
+    names = config["planning_pipelines"]["pipeline_names"]
+    for name in names:
+        assert config[name]["planning_plugins"] and config[name]["request_adapters"]
+        assert (
+            "default_planning_response_adapters/ValidateSolution"
+            in (config[name]["response_adapters"])
+        )
+    # OMPL gives a path without times; Pilz gives times by itself.
+    timing = "default_planning_response_adapters/AddTimeOptimalParameterization"
+    assert timing in config["ompl"]["response_adapters"]
+    planners = {"ompl": config["ompl"]["planner_configs"], names[1]: {"PTP", "LIN", "CIRC"}}
+    for name in ("free_rrt_connect", "free_ptp", "straight_lin"):
+        request = request_parameters(name)
+        assert request["planner_id"] in planners[request["planning_pipeline"]]
+    cartesian = config["robot_description_planning"]["cartesian_limits"]
+    signs = {"max_trans_vel": 1, "max_trans_acc": 1, "max_trans_dec": -1, "max_rot_vel": 1}
+    assert {key: int(np.sign(value)) for key, value in cartesian.items()} == signs
+    # A plan may begin from the reference, which the drives follow with a lag.
+    assert config["trajectory_execution"]["allowed_start_tolerance"] >= _TRACKING
 
 
 def test_limits_are_those_of_the_description():
@@ -275,6 +355,51 @@ def test_error_codes_become_named_errors():
         raise_for_code(-10, "arm")
     with pytest.raises(PlanningError, match="unknown error"):
         raise_for_code(-4711, "arm")
+
+
+def test_results_of_executions_become_named_errors():
+    raise_for_execution(SimpleNamespace(val=1), "fr3")
+    with pytest.raises(ControllerError, match=r"fr3: .* ended with control failed \(-4\): stuck"):
+        raise_for_execution(SimpleNamespace(val=-4, message="stuck"), "fr3")
+    with pytest.raises(ControllerError, match="timed out") as info:
+        raise_for_execution(SimpleNamespace(val=-6), "fr3")
+    assert info.value.outcome is Outcome.CONTROLLER_FAILED
+    # Somebody has told MoveIt to stop: another try is not wanted.
+    with pytest.raises(ControllerError) as info:
+        raise_for_execution(SimpleNamespace(val=-7), "fr3")
+    assert info.value.outcome is Outcome.CANCELED
+    for status, outcome in (("ABORTED", "controller_failed"), ("PREEMPTED", "canceled")):
+        with pytest.raises(ControllerError, match=status.lower()) as info:
+            raise_for_status(status, "fr3")
+        assert info.value.outcome == outcome
+
+
+def test_executed_trajectories_carry_no_stamp():
+    """One in wall time under simulation time would begin in the far future, or be over."""
+    planned = trajectory_of(_message(3), ARMS[0].joints)
+    goal = execution_goal(planned, "fr3_controller")
+    message = goal["trajectory"]["joint_trajectory"]
+    assert "header" not in message and goal["controller_names"] == ["fr3_controller"]
+    assert message["joint_names"] == list(ARMS[0].joints)
+    last = message["points"][-1]
+    assert last["time_from_start"] == {"sec": 2, "nanosec": 500_000_000}
+    assert last["positions"] == planned.positions[-1].tolist()
+
+
+def test_what_executes_goes_with_the_planner():
+    planner = EmbeddedPlanner(ARMS, PlanningOptions())
+    for name in ("auto", "controller"):
+        assert create_executor(name, "embedded", planner, ARMS) is None
+    with pytest.raises(PlanningError, match="execution is 'moveit', planner 'embedded'"):
+        create_executor("moveit", "embedded", planner, ARMS)
+    with pytest.raises(PlanningError, match="execution is 'magic', expected"):
+        create_executor("magic", "embedded", planner, ARMS)
+
+
+def test_a_helper_process_keeps_the_namespace_but_not_the_name():
+    given = ["simulator", "--ros-args", "-r", "__node:=simulator", "-r", "__ns:=/cell"]
+    assert namespace_arguments(given) == ["--ros-args", "-r", "__ns:=/cell"]
+    assert namespace_arguments(given[:4]) == []
 
 
 def test_straight_pieces_are_joined_in_time():

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
-from arms_ros_support import BRICK, PLATE, parameter, spawn
+from arms_ros_support import BRICK, PLATE, parameter, set_state, spawn
 from arms_support import bricks, tool_down, yawed
 from builtin_interfaces.msg import Duration
 from control_msgs.action import FollowJointTrajectory, GripperCommand
@@ -20,12 +20,14 @@ from launched import finished
 from rclpy.action import get_action_names_and_types
 from ros_client import RosClient, ros_client
 from sensor_msgs.msg import JointState
-from simulation_interfaces.srv import ResetSimulation
+from simulation_interfaces.msg import SimulationState
+from simulation_interfaces.srv import GetEntityState, ResetSimulation, StepSimulation
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from bricksim_core.parts import BrickShape
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_moveit_demo.description import two_arms
+from bricksim_moveit_demo.kinematics import ArmKinematics
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.moveit_configuration import controllers, parallel_gripper_name
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, Trajectory
@@ -159,6 +161,36 @@ def test_twenty_plans_from_the_measured_state_are_all_executed() -> None:
         assert held.stalled
         scene = driver.scene().allowing(touching)
         driver.go_straight(tool_down(x, y, 0.15), scene)
+        driver.objects = {}
+        require_no_drift(driver, brick)
+
+
+def require_no_drift(driver: Driver, brick: int) -> None:
+    """Carries a brick about for ten seconds of simulation time: less than 0.2 mm."""
+    kinematics = ArmKinematics(LEFT)
+
+    def grip() -> tuple[float, Array]:
+        """Time [s] and the brick's place in the hand [m], of the same step."""
+        set_state(driver.ros, SimulationState.STATE_PAUSED)
+        driver.states.clear()
+        driver.ros.call(StepSimulation, "step_simulation", steps=1)
+        driver.ros.wait_for(lambda: driver.states, "joint states")
+        joints = driver.states[-1]
+        measured = dict(zip(joints.name, joints.position, strict=True))
+        tool = kinematics.tool_pose(np.array([measured[joint] for joint in LEFT.joints]))
+        answer = driver.ros.call(GetEntityState, "get_entity_state", entity=f"brick_{brick}")
+        set_state(driver.ros, SimulationState.STATE_PLAYING)
+        p, stamp = answer.state.pose.position, joints.header.stamp
+        here = transform_points(inverse(tool), np.array([p.x, p.y, p.z]))
+        return stamp.sec + 1e-9 * stamp.nanosec, here
+
+    begin, first = grip()
+    generator, time, base = np.random.default_rng(4), begin, LEFT.world_T_base[:3, 3]
+    while time < begin + 10.0:
+        place = base[:2] + generator.uniform([0.35, -0.25], [0.5, 0.25])
+        driver.go(tool_down(place[0], place[1], generator.uniform(0.2, 0.4)))
+        time, now = grip()
+        assert np.linalg.norm(now - first) < 0.2e-3
 
 
 def test_an_arm_in_the_way_of_the_other_is_named() -> None:

@@ -292,8 +292,6 @@ class SimulatorNode(LifecycleNode):
         if self._ended() or self.world is None:
             raise SimulationEndedError
         self._serve(0.0)
-        self._report(self.world)
-        self._repeat_clock()
 
     def until_step(self) -> float:
         """Wall time [s] until the next step is due."""

@@ -16,7 +16,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Longest wait [s]; conditions end it long before on any machine."""
 _names = itertools.count()
 

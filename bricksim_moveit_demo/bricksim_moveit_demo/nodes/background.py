@@ -18,19 +18,18 @@ from bricksim_ros.simulator_node import SimulatorNode
 
 RUNS = "time_runs_while_planning"
 """Name of the parameter that lets time run."""
-_SLICE = 0.005
-"""Wall time [s] for which the simulator waits for a plan before it serves callbacks."""
 _PATIENCE = 10.0
 """How much longer than planned an execution may take [s of simulation time], besides as long again:
 MoveIt itself gives up after 1.5 times the duration and 2 s."""
 
 
 class PlanningBackground:
-    """Lets a thread plan. Callbacks are served meanwhile.
+    """Lets time run while motions are planned.
 
-    Where the simulation keeps a pace, time goes on as well, as it does for a real arm: the arms
-    hold still, everything else moves. Where it runs as fast as it can, no span of simulation time
-    belongs to the time that planning takes: time stands, and a seed gives the same run again.
+    Where the simulation keeps a pace, a thread plans and time goes on, as it does for a real arm:
+    the arms hold still, everything else moves, callbacks are served. Where it runs as fast as it
+    can, no span of simulation time belongs to the time that planning takes: time stands, and a seed
+    gives the same run again.
 
     Args:
         node: The simulator.
@@ -41,16 +40,23 @@ class PlanningBackground:
         self._node = node
         self._scene = scene
         self._pool = ThreadPoolExecutor(1, "planner")
+        self._canceled: set[Future] = set()
 
     def __call__[T](self, work: Callable[[], T], /) -> T:
         """What the work gives."""
+        # A planner that a canceled task has left at work has to end first.
+        wait(self._canceled)
+        self._canceled.clear()
+        if not self._runs():
+            return work()
         future = self._pool.submit(work)
-        while not wait([future], self._node.until_step() if self._runs() else _SLICE).done:
-            self._node.serve_waiting()
-            if self._runs():
+        try:
+            while not wait([future], self._node.until_step()).done:
+                self._node.serve_waiting()
                 self._scene.advance()
-            else:
-                self._scene.check()
+        finally:
+            if not future.done():
+                self._canceled.add(future)
         return future.result()
 
     def close(self) -> None:
