@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bricksim_core.errors import StructureError
-from bricksim_core.sequencing.plan import AssemblyPlan, Step
+from bricksim_core.sequencing.plan import AssemblyPlan, Step, SubAssembly
 from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_core.topology.structure import Structure
+from bricksim_moveit_demo.aloft import HeldGroup, Join
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.grasps import Grasp, planned_grasps
 from bricksim_moveit_demo.handling import BrickHandler
@@ -30,11 +32,14 @@ class Insertion:
         goal: What goes where; the part brings along all that it is connected to by then.
         grasps: Parts to hold and how, best first.
         release: False: the next step goes on with what is in the hand.
+        holder: Part that a second hand holds in the air meanwhile; the first step without it goes
+            on with the whole. None: there is none.
     """
 
     goal: InsertionGoal
     grasps: tuple[tuple[int, Grasp], ...]
     release: bool = True
+    holder: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,8 @@ def insertions(structure: Structure, plan: AssemblyPlan, arms: int = 1) -> list[
         arms: How many arms there are: with two, one may bear what the other one presses.
 
     Raises:
-        StructureError: The plan needs a second hand that is not there, one that holds a
-            sub-assembly in the air, or bricks upside down, or leaves out a part; the text names the
-            parts.
+        StructureError: The plan needs a second hand that is not there, or a third one, or bricks
+            upside down, or leaves out a part; the text names the parts.
     """
     joining = _Joining(structure, frozenset(plan.base), arms)
     standing = set(plan.base)
@@ -139,33 +143,27 @@ class _Joining:
         self.together = {part: {part} for part in structure.graph.part_ids}
         self._structure = structure
         self._base = base
+        self._joined: list[Step] = []
         for part in base:
             self.together[part] = set(base)
 
-    def add(self, step: Step, standing: Collection[int]) -> None:
+    def add(self, step: Step, standing: Collection[int], holder: int | None = None) -> None:
         """Carries out a step, pressing onto some of the parts that stand there.
+
+        Args:
+            step: The step.
+            standing: The parts that are there.
+            holder: The part that a second hand holds in the air meanwhile; None: there is none.
 
         Raises:
             StructureError: It needs what the arms cannot do.
         """
-        inner = step.subassembly
-        refusal = ""
-        if step.needs_support is not None and self._arms < 2:
-            refusal = f"need a second hand at part {step.needs_support} while they are pressed on"
-        elif inner is not None and inner.from_below:
-            refusal = "are put on from below, which the arms do not do"
-        elif inner is not None and inner.holder is not None:
-            refusal = (
-                f"need a second hand that holds part {inner.holder} in the air while the others are"
-                " joined to it, which the arms do not do in a plan"
-            )
+        refusal = self._refusal(step, holder)
         if refusal:
             raise StructureError(f"{self._structure.name}: parts {step.parts} {refusal}")
-        if inner is not None:
-            inside: set[int] = set()
-            for part in inner.steps:
-                self.add(part, inside)
-                inside.update(part.parts)
+        inner = step.subassembly
+        if inner is not None and step not in self._joined:
+            self._join(step, inner)
         graph = self._structure.graph
         links = [
             c
@@ -190,8 +188,44 @@ class _Joining:
             goals.append(InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw))
         # What hangs from a brick that is still in the hand cannot topple.
         self.insertions += [
-            Insertion(goal, self._holds(step), release=goal is goals[-1]) for goal in goals
+            Insertion(goal, self._holds(step), goal is goals[-1], holder) for goal in goals
         ]
+
+    def _join(self, step: Step, inner: SubAssembly) -> None:
+        """Joins a sub-assembly, parts of it that are sub-assemblies first."""
+        inside: set[int] = set()
+        if inner.holder is not None:
+            inside.add(inner.holder)
+            # Both hands are needed for the rest.
+            for part in inner.steps:
+                if part.subassembly is not None:
+                    self._join(part, part.subassembly)
+        for part in inner.steps:
+            self.add(part, inside, inner.holder)
+            inside.update(part.parts)
+        self._joined.append(step)
+
+    def _refusal(self, step: Step, holder: int | None) -> str:
+        """Why the arms cannot carry out a step; empty if they can."""
+        inner, needed = step.subassembly, step.needs_support
+        if needed is not None and (self._arms < 2 or holder is not None):
+            which = "second" if holder is None else "third"
+            return f"need a {which} hand at part {needed} while they are pressed on"
+        if inner is None:
+            return ""
+        if inner.from_below:
+            return "are put on from below, which the arms do not do"
+        if inner.holder is None:
+            return ""
+        if self._arms < 2 or holder is not None:
+            which = "second" if holder is None else "third"
+            return (
+                f"need a {which} hand that holds part {inner.holder} in the air while the others"
+                " are joined to it"
+            )
+        if not step.supports:
+            return "are joined in the air and then put on the table, which the arms do not do"
+        return ""
 
     def _holds(self, step: Step) -> tuple[tuple[int, Grasp], ...]:
         graph = self._structure.graph
@@ -219,6 +253,32 @@ def loose_bricks(structure: Structure, poses: Mapping[int, Array]) -> Structure:
         component_poses[loose.component_of(part_id)] = poses[part_id] @ part_T_component
     fixed = frozenset({base_part(structure)}).intersection(poses)
     return Structure(loose, component_poses, fixed, structure.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _InAir:
+    """What is being joined in the air, and by whom."""
+
+    group: HeldGroup
+    giver: BrickHandler
+    taker: BrickHandler
+
+
+def _held_together(steps: Sequence[Insertion]) -> tuple[Insertion, ...]:
+    """The first steps, as long as a second hand holds the same part."""
+    holder = steps[0].holder
+    same = itertools.takewhile(lambda step: step.holder == holder, steps)
+    return tuple(same) if holder is not None else ()
+
+
+def _join_of(step: Insertion, ids: Mapping[int, int]) -> Join:
+    """A step in ids of the scene."""
+    goal = replace(
+        step.goal,
+        part=ids.get(step.goal.part, step.goal.part),
+        target=ids.get(step.goal.target, step.goal.target),
+    )
+    return Join(goal, tuple((ids.get(part, part), grasp) for part, grasp in step.grasps))
 
 
 class StructureBuilder:
@@ -249,6 +309,7 @@ class StructureBuilder:
         self._handlers = handlers
         self._progress = progress
         self._starting = starting
+        self._air: _InAir | None = None
 
     def build(
         self,
@@ -268,23 +329,30 @@ class StructureBuilder:
         reports: list[Report] = []
         failed: set[int] = set()
         message = ""
-        for step in steps:
+        for index, step in enumerate(steps):
             if step.goal.target in failed or step.goal.part in failed:
                 failed.add(step.goal.part)
                 continue
             done = sum(r.success for r in reports)
+            # With both hands in the air no further bricks can come.
+            coming = _held_together(steps[index:]) or (step,)
             if self._supply is not None:
                 try:
-                    self._supply(step.goal.target, step.goal.part)
+                    for each in coming:
+                        self._supply(each.goal.target, each.goal.part)
                 except TaskError as error:
                     message = message or f"brick {step.goal.part}: {error}"
                     break
             # What hangs together with a brick that does not get to its seat does not, either.
             together = self._together(step.goal.part, ids or {})
-            report = self._insert(step, ids or {}, done, len(steps))
+            report = self._raise(steps[index:], ids or {})
+            report = report or self._insert(step, ids or {}, done, len(steps))
             reports.append(report)
             if not report.success:
                 failed |= together
+                for each in coming if step.holder is not None else ():
+                    failed |= {each.goal.part, each.goal.target}
+                self._give_up(report)
                 message = message or f"brick {report.part_id}: {report.message}"
             if self._progress is not None:
                 self._progress(report, sum(r.success for r in reports), len(steps))
@@ -311,25 +379,65 @@ class StructureBuilder:
 
     def _insert(self, step: Insertion, ids: Mapping[int, int], done: int, total: int) -> Report:
         """Lets the nearest arm that reaches do it."""
-        goal = InsertionGoal(
-            ids.get(step.goal.part, step.goal.part),
-            ids.get(step.goal.target, step.goal.target),
-            step.goal.offset,
-            step.goal.yaw,
-        )
-        candidates = [(ids.get(part, part), grasp) for part, grasp in step.grasps]
+        join = _join_of(step, ids)
         report: Report | None = None
-        for arm in self._order(goal.part):
+        for arm in self._order(join.goal.part) if step.holder is None else [self._giver()]:
             if self._starting is not None:
-                self._starting(goal.part, arm, done, total)
+                self._starting(join.goal.part, arm, done, total)
             others = [handler for name, handler in self._handlers.items() if name != arm]
             report = self._handlers[arm].pick_and_insert(
-                goal, candidates, step.release, others=others
+                join.goal,
+                join.candidates,
+                step.release,
+                # One that holds what this one presses on stays where it is.
+                others=others if step.holder is None else (),
             )
             if report.outcome is not Outcome.UNREACHABLE:
                 break
         assert report is not None
         return report
+
+    def _giver(self) -> str:
+        """Name of the arm that presses what another one holds in the air."""
+        assert self._air is not None
+        return self._air.giver.motion.arm.name
+
+    def _raise(self, steps: Sequence[Insertion], ids: Mapping[int, int]) -> Report | None:
+        """Gets a part that is to be held in the air there, or what was joined there out of that
+        hand; what went wrong, None if nothing did or nothing is to be done."""
+        holder = steps[0].holder
+        if self._air is None and holder is not None:
+            return self._hold(ids.get(holder, holder), steps, ids)
+        if self._air is not None and holder is None:
+            report = self._air.giver.take_over(self._air.group, self._air.taker)
+            if not report.success:
+                return report
+            self._air = None
+        return None
+
+    def _hold(
+        self, holder: int, steps: Sequence[Insertion], ids: Mapping[int, int]
+    ) -> Report | None:
+        held = _held_together(steps)
+        onto = _join_of(steps[len(held)], ids)
+        group = HeldGroup(holder, tuple(_join_of(step, ids) for step in held), onto)
+        report: Report | None = None
+        for bring, name in itertools.product((False, True), self._order(holder)):
+            giver = self._handlers[name]
+            for taker in (h for n, h in self._handlers.items() if n != name):
+                report = giver.hand_over(group, taker, bring=bring)
+                if report.success:
+                    self._air = _InAir(group, giver, taker)
+                    return None
+                if report.outcome is not Outcome.UNREACHABLE:
+                    return report
+        return report
+
+    def _give_up(self, report: Report) -> None:
+        """After a failure: nothing stays in the air. A canceled task leaves it where it is."""
+        if self._air is not None and report.outcome is not Outcome.CANCELED:
+            self._air.giver.relieve(self._air.taker)
+        self._air = None
 
     def _order(self, part: int) -> list[str]:
         """Names of the arms that may insert a part: the one that holds it, else nearest first."""

@@ -12,7 +12,13 @@ from bricksim_core.spatial import Array
 from bricksim_moveit_demo.choosing import Choice
 from bricksim_moveit_demo.connections import relative_pose
 from bricksim_moveit_demo.description import READY
-from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError, UnreachableError
+from bricksim_moveit_demo.errors import (
+    CanceledError,
+    Outcome,
+    PlanningError,
+    TaskError,
+    UnreachableError,
+)
 from bricksim_moveit_demo.grasps import (
     Grasp,
     grasps,
@@ -60,22 +66,46 @@ def stand_back(hand: Hand) -> None:
         motion.go_to_joints([np.array(READY)])
 
 
-def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand) -> None:
-    """Takes a brick out of another arm's gripper.
+def let_loose(hand: Hand) -> None:
+    """Lets go of what stands firm and moves off a little, after a task that another arm did not get
+    done.
+
+    Raises:
+        CanceledError: The caller canceled.
+    """
+    motion = hand.motion
+    if motion.held is None or motion.carried():
+        return
+    motion.controller.give_way(True)
+    try:
+        hand.let_go()
+    except CanceledError:
+        raise
+    except TaskError:
+        # What kept the other arm from its task says more than what keeps this one there.
+        return
+
+
+def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand, seen: Array | None = None) -> None:
+    """Takes a brick, with all that it is connected to, out of another arm's gripper.
 
     Args:
         hand: The arm that takes it.
         part_id: The brick, held by the other arm in free space.
         grasp: How to take it.
         giver: The arm that holds it; it lets go and moves back.
+        seen: (4, 4) where it is [m]; None: it is looked at once.
 
     Raises:
-        TaskError: The place cannot be reached or the gripper did not close on the brick.
+        TaskError: The place cannot be reached, the gripper did not close on the brick, or the brick
+            broke off what the other arm holds.
     """
     p, motion, world = hand.parameters, hand.motion, hand.world
+    given = giver.motion.carried()
     hand.enter(Stage.APPROACHING)
     motion.move_gripper(hand.chooser.opening(grasp), p.grip_force)
-    tool = world.observe(world.part_pose(part_id)) @ grasp.part_T_tool
+    seen = world.observe(world.part_pose(part_id)) if seen is None else seen
+    tool = seen @ grasp.part_T_tool
     before = tool.copy()
     before[:3, 3] -= 2.0 * p.approach_height * tool[:3, 2]
     near = motion.touching(giver.motion.carried())
@@ -88,7 +118,19 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand) -> None:
     giver.motion.controller.give_way(True)
     hand.close(part_id, grasp)
     hand.look_at_grip()
+    _require_whole(hand, given)
     giver.let_go()
+    _require_whole(hand, given)
+
+
+def _require_whole(hand: Hand, parts: Sequence[int]) -> None:
+    """Raises `TaskError` unless a hand holds some parts, still connected."""
+    lost = sorted(set(parts).difference(hand.motion.carried()))
+    if lost:
+        raise TaskError(
+            f"bricks {lost} came off brick {hand.motion.held} when it was taken",
+            Outcome.STRUCTURE_BROKE,
+        )
 
 
 class Brace:

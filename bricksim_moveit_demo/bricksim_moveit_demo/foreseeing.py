@@ -90,11 +90,11 @@ def require_bearable(
     for number, step in enumerate(steps, 1):
         goal, force = step.goal, parameters.least_press_force
         wanted = expectation(state.graph, goal)
-        reason = ""
+        reason, held = "", () if step.holder is None else (step.holder,)
         for between in dict.fromkeys([goal.part, *(part for part, _ in step.grasps)]):
-            check = PressCheck(state, wanted.parts, between, wanted.connections)
+            check = PressCheck(state, wanted.parts, between, wanted.connections, held)
             checks = [check]
-            if arms > 1:
+            if arms > 1 and step.holder is None:
                 checks += [check.pushed(part, check.middle) for part in check.lower_parts]
             verdict, *with_push = (c.verdict(force, force) for c in checks)
             if not verdict.reason or not all(v.reason for v in with_push):

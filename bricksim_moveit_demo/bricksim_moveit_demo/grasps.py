@@ -37,6 +37,10 @@ _TURN_TILTS = (math.radians(45.0), math.radians(35.0), math.radians(55.0))
 """Tilts of the hand before a quarter turn [rad]."""
 _LEANING = tuple(math.radians(angle) for angle in (90.0, 75.0, 60.0, 45.0))
 """Tilts of a hand that leans outwards [rad], level first."""
+_HOLDING = tuple(math.radians(angle) for angle in (90.0, 75.0, 105.0, 60.0, 120.0))
+"""The same for a hand that holds a brick in the air: above 90 degrees it points up."""
+_HOLDING_BELOW_TOP = (0.001, 0.003, 0.005)
+"""How far below the brick's top the tips then end [m]."""
 _INSETS = (0.004, 0.008, 0.002)
 """How far its tips reach in from the end that it leans over [m]."""
 _BELOW_TOP = 0.001
@@ -198,18 +202,38 @@ def leaning_grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Gr
         shape: The brick.
         parameters: Clearances.
     """
+    return _side_grasps(shape, parameters, _LEANING, (_BELOW_TOP,))
+
+
+def holding_grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
+    """Grasps from the side for a hand that holds a brick in the air, pointing up or down a little.
+
+    The tips may end farther below the brick's top, so that another hand can hold it there.
+    Best first: those that cover most.
+
+    Args:
+        shape: The brick.
+        parameters: Clearances.
+    """
+    return _side_grasps(shape, parameters, _HOLDING, _HOLDING_BELOW_TOP)
+
+
+def _side_grasps(
+    shape: BrickShape, parameters: TaskParameters, tilts: Sequence[float], below: Sequence[float]
+) -> Iterator[Grasp]:
     options = []
     release = max(parameters.release_clearances)
-    for closing, end, tilt in itertools.product((0, 1), (1.0, -1.0), _LEANING):
+    for closing, end, tilt in itertools.product((0, 1), (1.0, -1.0), tilts):
         width, side = shape.size[closing], shape.size[1 - closing]
         if width + 2.0 * parameters.open_clearance > MAX_WIDTH:
             continue
         outwards, up = end * np.eye(3)[1 - closing], np.eye(3)[2]
         approach = -(math.cos(tilt) * up + math.sin(tilt) * outwards)
-        behind = TIP_LENGTH - TIP_BEYOND_TOOL
-        above = behind * math.cos(tilt) + 0.5 * TIP_WIDTH * math.sin(tilt)
-        for inset in _INSETS:
-            place = (0.5 * side - inset) * outwards + (shape.size[2] - _BELOW_TOP - above) * up
+        behind, ahead = TIP_LENGTH - TIP_BEYOND_TOOL, TIP_BEYOND_TOOL
+        along = max(behind * math.cos(tilt), -ahead * math.cos(tilt))
+        above = along + 0.5 * TIP_WIDTH * math.sin(tilt)
+        for inset, lower in itertools.product(_INSETS, below):
+            place = (0.5 * side - inset) * outwards + (shape.size[2] - lower - above) * up
             pose = _tool_at(closing, approach, place)
             covered = _covered(shape, closing, pose)
             if covered >= _LEAST_COVERED:

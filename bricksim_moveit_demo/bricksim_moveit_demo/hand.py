@@ -49,6 +49,7 @@ class Hand:
         parameters: The numbers of the running task.
         chooser: Chooses grasps.
         attempt: Which try of the task this is, from 1.
+        stage: What it is doing.
         grasp: How the held brick is held; None if none is.
         greatest: Greatest force along an insertion axis during the task [N].
         support: Another hand that bears this one's press; None: there is none.
@@ -69,7 +70,7 @@ class Hand:
         self.greatest = 0.0
         self.support: Support | None = None
         self._feedback = feedback
-        self._stage = Stage.PLANNING
+        self.stage = Stage.PLANNING
         self._tool_T_held: Array | None = None
         self._deadline = float("inf")
         self.use(parameters)
@@ -92,7 +93,7 @@ class Hand:
 
     def enter(self, stage: Stage) -> None:
         """Tells a new stage; raises as `tell`."""
-        self._stage = stage
+        self.stage = stage
         self.tell(0.0)
 
     def tell(self, force: float) -> None:
@@ -105,10 +106,10 @@ class Hand:
             self._deadline = float("inf")
             self.motion.controller.give_way(True)
             raise TaskError(
-                f"not done after {self.parameters.timeout:.0f} s ({self._stage})", Outcome.TIMEOUT
+                f"not done after {self.parameters.timeout:.0f} s ({self.stage})", Outcome.TIMEOUT
             )
         if self._feedback is not None:
-            self._feedback(self._stage, self.attempt, force)
+            self._feedback(self.stage, self.attempt, force)
 
     def pressing(
         self,
@@ -184,7 +185,7 @@ class Hand:
         back = motion.tool
         back[:3, 3] -= p.approach_height * back[:3, 2]
         touching = motion.touching([*self.chooser.near(held), held])
-        motion.go_straight([back], None, self.world.planning_scene().allowing(touching))
+        motion.go_straight([back], None, motion.scene().allowing(touching))
 
     def look_at_grip(self) -> None:
         """Observes how the held brick sits in the gripper after it was moved there."""

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
+from bricksim_moveit_demo.aloft import HeldGroup, clear_hands, hold_aloft, relieve, take_whole
 from bricksim_moveit_demo.connections import connections_of, expectation, goal_key, lost_connections
 from bricksim_moveit_demo.errors import Outcome, TaskError
-from bricksim_moveit_demo.exchanging import Brace, stand_back, take
+from bricksim_moveit_demo.exchanging import Brace, let_loose, stand_back, take
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, broken_inside, try_insertion
@@ -92,7 +93,12 @@ class BrickHandler:
             wanted = expectation(self._world.graph, goal)
             _require_loose(self._world, goal)
             job = InsertionTask(goal, wanted, candidates, release)
-            self._insert(record, job, others)
+            try:
+                self._insert(record, job, others)
+            except TaskError:
+                for other in others:
+                    let_loose(other.hand)
+                raise
             return tuple(c.id for c in self._world.graph.connections_of(goal.part))
 
         return self._run(goal.part, parameters, task)
@@ -144,6 +150,49 @@ class BrickHandler:
     def take(self, part_id: int, grasp: Grasp, giver: BrickHandler) -> None:
         """Takes a brick out of another arm's gripper; raises as `exchanging.take`."""
         take(self.hand, part_id, grasp, giver.hand)
+
+    def hand_over(self, group: HeldGroup, taker: BrickHandler, *, bring: bool = False) -> Report:
+        """Picks the part that a group is joined to and has another arm hold it in the air.
+
+        Args:
+            group: What will be joined there.
+            taker: The arm that is to hold it.
+            bring: True: what this arm does not reach the other one brings first.
+        """
+        taker.hand.use(self.parameters)
+
+        def task(record: _Record) -> tuple[int, ...]:
+            self._try(
+                record,
+                lambda: hold_aloft(taker.hand, self.hand, group, bring),
+                lambda: clear_hands(taker.hand, self.hand),
+            )
+            return ()
+
+        return self._run(group.holder, None, task)
+
+    def take_over(self, group: HeldGroup, holder: BrickHandler) -> Report:
+        """Takes what was joined out of the hand of the arm that holds it."""
+
+        def task(record: _Record) -> tuple[int, ...]:
+            self._try(
+                record,
+                lambda: take_whole(self.hand, holder.hand, group),
+                lambda: clear_hands(holder.hand, self.hand),
+            )
+            return ()
+
+        return self._run(group.holder, None, task)
+
+    def relieve(self, holder: BrickHandler) -> Report:
+        """Takes what another arm holds in the air and puts it on the table."""
+        part = holder.motion.held or self.motion.held or 0
+
+        def task(_record: _Record) -> tuple[int, ...]:
+            relieve(holder.hand, self.hand)
+            return ()
+
+        return self._run(part, None, task)
 
     def let_go(self) -> None:
         """Opens the gripper around a brick that something else holds and moves back."""

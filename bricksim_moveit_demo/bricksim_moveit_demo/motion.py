@@ -14,10 +14,13 @@ from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.control.trajectory import Status
 from bricksim_moveit_demo.description import ArmDescription
 from bricksim_moveit_demo.errors import ControllerError, Outcome, TaskError
+from bricksim_moveit_demo.grasps import boxes_overlap
 from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
-from bricksim_moveit_demo.planning.scene import PlanningScene, brick_name
+from bricksim_moveit_demo.planning.scene import PlanningScene, brick_box, brick_name
 from bricksim_moveit_demo.world import World
 
+_CONTACT = 0.001
+"""Bricks this close [m] may be in contact."""
 GRIPPER_TIMEOUT = 3.0
 """Longest time of a gripper command [s]: the whole stroke takes 0.8 s."""
 
@@ -46,6 +49,23 @@ class ArmMotion:
         return self.controller.tool_reference
 
     # -- planned motions ----------------------------------------------------------------------
+
+    def scene(self) -> PlanningScene:
+        """The planning scene; what other arms hold may touch what it rests on."""
+        scene, graph = self.world.planning_scene(), self.world.graph
+        pairs = []
+        for arm, load in scene.attached.items():
+            if arm == self.arm.name:
+                continue
+            for part in (p for p in graph.part_ids if brick_name(p) in load):
+                box = brick_box(graph.part(part).shape, self.world.part_pose(part))
+                touching = boxes_overlap(box, list(scene.objects.values()), _CONTACT)
+                pairs += [
+                    (brick_name(part), name)
+                    for name, touches in zip(scene.objects, touching, strict=True)
+                    if touches
+                ]
+        return scene.allowing(pairs)
 
     @property
     def held(self) -> int | None:
@@ -81,12 +101,12 @@ class ArmMotion:
             ControllerError: The controller gave up.
             TaskError: The arm ran into something.
         """
-        scene = scene or self.world.planning_scene()
+        scene = scene or self.scene()
         self.follow(self.plan(lambda: self.planner.plan_to_pose(scene, self.arm, world_T_tool)))
 
     def go_to_joints(self, goals: Sequence[Array], scene: PlanningScene | None = None) -> None:
         """Moves freely to one of several joint positions ((7,) [rad]); raises as `go_to_pose`."""
-        scene = scene or self.world.planning_scene()
+        scene = scene or self.scene()
         self.follow(self.plan(lambda: self.planner.plan_to_joints(scene, self.arm, goals)))
 
     def go_straight(
@@ -97,7 +117,7 @@ class ArmMotion:
         force_limit: float | None = None,
     ) -> None:
         """Moves along straight lines; raises as `go_to_pose`."""
-        scene = scene or self.world.planning_scene()
+        scene = scene or self.scene()
         planned = self.plan(lambda: self.planner.plan_straight(scene, self.arm, poses, speed))
         self.follow(planned, force_limit)
 

@@ -10,6 +10,7 @@ from arms_support import bench, yawed
 from bricksim_core.errors import StructureError
 from bricksim_core.formats import parse_structure
 from bricksim_core.parts import BrickShape
+from bricksim_core.sequencing import SequenceError
 from bricksim_core.sequencing.plan import SubAssembly
 from bricksim_core.sequencing.planner import plan_assembly
 from bricksim_core.simulator import Simulator
@@ -21,6 +22,7 @@ from bricksim_moveit_demo.building import (
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.foreseeing import plan_bearable
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.inhand import (
     LOWER,
@@ -31,6 +33,7 @@ from bricksim_moveit_demo.inhand import (
     lay_out_in_hand,
 )
 from bricksim_moveit_demo.layout import Region, TableLayout, arrange, packing, read_layout
+from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions
 from bricksim_moveit_demo.reports import InsertionGoal
@@ -170,6 +173,46 @@ def test_two_arms_join_two_bricks_in_the_air_and_place_them(seed):
     }
 
 
+HANGING = "1x2 (7,4,0)\n1x2 (7,4,1)\n8x2 (0,4,2)\n2x2 (5,4,1)\n"
+"""A brick that hangs from a long one: both tip over on the table, joined or not."""
+
+
+@pytest.mark.timeout(900)  # 25 s of one core
+def test_sub_assembly_that_does_not_stand_is_joined_in_the_air_by_two_arms():
+    structure = parse_structure(HANGING, baseplate=(16, 12))
+    with pytest.raises(SequenceError, match="part 4 would hang in the air"):
+        plan_bearable(structure, TaskParameters(), arms=1)
+    steps = plan_bearable(structure, TaskParameters(), arms=2)
+    assert [(step.goal.part, step.holder) for step in steps] == [
+        (1, None),
+        (2, None),
+        (3, 4),
+        (3, None),
+    ]
+    simulator = Simulator()
+    Supply(simulator, structure, packing(2), 0, NOISE.sample)
+    arms = two_arms()
+    world = SimulatedWorld(simulator, arms, NOISE, 0)
+    planner = EmbeddedPlanner(arms, PlanningOptions())
+    handlers = {arm.name: BrickHandler(world, planner, arm.name) for arm in arms}
+    joined, holding = {}, set()
+
+    def watch(result):
+        holding.update(arm for arm, part in world.held.items() if part == 4)
+        for event in result.events:
+            key = (event.connection.stud_part, event.connection.hole_part)
+            joined.setdefault(key, event.world_T_connection[2, 3])
+
+    world.listeners.append(watch)
+    summary = StructureBuilder(world, handlers).build(steps)
+    assert summary.success, summary.message
+    assert holding == {"left", "right"}  # it was handed over
+    assert joined[4, 3] > 0.3
+    assert joined[2, 3] < 0.1
+    assert _same_connections(simulator.graph, structure.graph)
+    assert not world.held
+
+
 def test_failed_brick_does_not_stop_what_does_not_rest_on_it():
     b = bench(
         {1: BrickShape(4, 2), 2: BrickShape(4, 2), 3: BrickShape(2, 2)},
@@ -201,9 +244,18 @@ def test_plan_that_needs_two_hands_is_refused():
     with pytest.raises(StructureError, match="need a second hand at part 0"):
         insertions(structure, replace(plan, steps=steps))
     assert len(insertions(structure, replace(plan, steps=steps), arms=2)) == 5
-    inner = SubAssembly((), holder=plan.steps[0].parts[0])
-    steps = (replace(plan.steps[0], subassembly=inner), *plan.steps[1:])
-    with pytest.raises(StructureError, match="in the air"):
+    first = plan.steps[0]
+    inner = SubAssembly((), holder=first.parts[0])
+    steps = (replace(first, subassembly=inner), *plan.steps[1:])
+    with pytest.raises(StructureError, match=r"second hand that holds part .* in the air"):
+        insertions(structure, replace(plan, steps=steps), arms=1)
+    nested = SubAssembly((steps[0],), holder=0)
+    with pytest.raises(StructureError, match=r"third hand that holds part .* in the air"):
+        steps = (replace(first, subassembly=nested), *plan.steps[1:])
+        insertions(structure, replace(plan, steps=steps), arms=2)
+    held = SubAssembly((replace(first, needs_support=0),), holder=0)
+    with pytest.raises(StructureError, match="third hand at part 0"):
+        steps = (replace(first, subassembly=held), *plan.steps[1:])
         insertions(structure, replace(plan, steps=steps), arms=2)
     steps = (replace(plan.steps[0], subassembly=replace(inner, from_below=True)), *plan.steps[1:])
     with pytest.raises(StructureError, match="from below"):

@@ -15,7 +15,7 @@ from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.inserting import InsertionTask, bearable, bearing_holds
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.presscheck import PressCheck
-from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.world import Noise
 
 BRICK = BrickShape(4, 2)
@@ -115,19 +115,27 @@ def test_group_is_held_at_the_part_that_bears_the_press():
     assert bearing_holds(b.handler.hand, job) == {4}
 
 
-def test_second_arm_pushes_back_where_the_structure_does_not_bear_the_press():
-    """Bricks that connect at 1.9 N, on an overhang that bears 0.8 N."""
-    config = SimulatorConfig(assembly=AssemblyThresholds(force=1.9))
+def _overhang(force, **more):
+    """A column of five bricks, on it three, each two studs farther out, and one to be pressed on
+    with a force [N]; what stands there bears 0.8 N. Bench and goal."""
+    config = SimulatorConfig(assembly=AssemblyThresholds(force=force))
     tower, top = 5, 8
     poses = {part: yawed(0.3 + 0.06 * part, 0.36) for part in range(1, top + 1)}
     poses[top + 1] = yawed(0.6, -0.22)
     shapes = dict.fromkeys(poses, BRICK)
-    b = bench(shapes, poses, config=config, arms=two_arms(), noise=Noise.of(0.5, 1.0), seed=1)
-    assert b.helper is not None
+    noise = Noise.of(0.5, 1.0)
+    b = bench(shapes, poses, config=config, arms=two_arms(), noise=noise, seed=1, **more)
     b.simulator.connect(0, 1, (6, 5), 3)
     for part in range(1, top):
         b.simulator.connect(part, part + 1, (0, 0) if part < tower else (-2, 0), 0)
-    goal = InsertionGoal(top + 1, top, (-2, 0), 0)
+    return b, InsertionGoal(top + 1, top, (-2, 0), 0)
+
+
+def test_second_arm_pushes_back_where_the_structure_does_not_bear_the_press():
+    """Bricks that connect at 1.9 N, on an overhang that bears 0.8 N."""
+    b, goal = _overhang(1.9)
+    assert b.helper is not None
+    top = goal.target
     before = connections_of(b.world.graph, range(top + 1))
     assert b.helper.pick_and_insert(goal).outcome is Outcome.STRUCTURE_UNSTABLE
     pushes = []
@@ -139,6 +147,28 @@ def test_second_arm_pushes_back_where_the_structure_does_not_bear_the_press():
     assert max(pushes) > report.press_force / 1.2
     assert connections_of(b.world.graph, range(top + 2)) == before | {(top, top + 1, (-2, 0), 0)}
     assert not b.world.held
+
+
+def test_second_arm_lets_go_of_the_structure_when_the_first_one_is_canceled():
+    b, goal = _overhang(30.0)
+    presser, helper = b.helper, b.handler
+    assert presser is not None
+    pushing = []
+
+    def press_begins(_):
+        if "left" in b.world.held and presser.hand.stage is Stage.PRESSING:
+            pushing.append(helper.motion.controller.measured_tool[:3, 3])
+            b.world.listeners.clear()
+            b.world.cancel()
+
+    b.world.listeners.append(press_begins)
+    before = connections_of(b.world.graph, range(goal.part))
+    assert presser.pick_and_insert(goal, others=[helper]).outcome is Outcome.CANCELED
+    assert b.world.held == {"right": goal.part}
+    assert helper.motion.controller.width > 0.02  # the brick has 16 mm
+    moved = np.linalg.norm(helper.motion.controller.measured_tool[:3, 3] - pushing[0])
+    assert moved == pytest.approx(0.03, abs=0.003)
+    assert connections_of(b.world.graph, range(goal.part)) == before
 
 
 def test_press_stays_below_what_the_structure_bears():

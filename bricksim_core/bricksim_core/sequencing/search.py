@@ -422,7 +422,9 @@ class Search:
                 turned = workpiece(structure, from_below=from_below)
                 held = frozenset() if holder is None else frozenset({holder})
                 ground = int(turned.boxes[:, 2].min()) if holder is None else None
-                search = Search(turned, held, held, ground, self._options, level)
+                # With one hand at the holder only one is left.
+                options = self._options if holder is None else replace(self._options, arms=1)
+                search = Search(turned, held, held, ground, options, level)
                 try:
                     return SubAssembly(search.run(), holder, from_below)
                 except SequenceError as error:
