@@ -60,6 +60,33 @@ def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> N
     assert len(built) == 6 and len(built.component_ids) == 1
 
 
+def test_two_arms_build_with_the_bricks_on_their_sides(ros_domain_id, tmp_path) -> None:
+    """One brick lies beside each arm: each takes its own and presses it onto the shared plate."""
+    bricks = tmp_path / "two.txt"
+    bricks.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n")
+    layout = tmp_path / "layout.yaml"
+    layout.write_text("bricks: {1: [0.36, -0.25, 0], 2: [0.74, 0.25, 20]}\n")
+    process = launch(
+        PACKAGE,
+        "assemble.launch.py",
+        "arms:=2",
+        f"structure:={bricks}",
+        f"layout:={layout}",
+        f"out:={tmp_path}",
+        "film:=false",
+        "record:=false",
+        "seed:=1",
+    )
+    output = finished(process, TIMEOUT)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output, output
+    assert left(process) == []
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["success"] and summary["inserted"] == summary["total"] == 2
+    arms = {report["part_id"]: report["arm"] for report in summary["reports"]}
+    assert arms == {1: "left", 2: "right"}
+
+
 def test_two_arms_join_two_bricks_in_the_air(ros_domain_id, tmp_path) -> None:
     process = launch(PACKAGE, "inhand.launch.py", f"out:={tmp_path}", "record:=false")
     output = finished(process, TIMEOUT)
