@@ -177,11 +177,10 @@ def hardened(
         # A geometric series: its remainder by its last two terms.
         remainder = change**2 / (before - change) if change < before < np.inf else np.inf
         most = float(overload.max())
-        if granted.any():
-            if min(most, remainder) < TOLERANCE * max(1.0, most):
-                return state
-            if remainder < ACCEPTED * most:
-                found = state
+        if min(most, remainder) < TOLERANCE * max(1.0, most):
+            return state
+        if remainder < ACCEPTED * most:
+            found = state
         granted = soft
         state = settled(members, granted)
     return found
