@@ -100,7 +100,12 @@ def cross(a: Array, b: Array) -> Array:
     """(..., 3) cross products; `numpy.cross` spends most of its time on the axes."""
     x, y, z = a[..., 0], a[..., 1], a[..., 2]
     u, v, w = b[..., 0], b[..., 1], b[..., 2]
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+    first = y * w - z * v
+    product = np.empty((*first.shape, 3), dtype=first.dtype)
+    product[..., 0] = first
+    product[..., 1] = z * u - x * w
+    product[..., 2] = x * v - y * u
+    return product
 
 
 def point_velocity(twist: Array, offset: Array) -> Array:

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from bricksim_core.mechanics.selection import select_breaks
+from bricksim_core.mechanics.selection import bodies_joined, select_breaks
 
 
 def select(edges, utilization, *, parts=8, strength=None, anchored=(), candidates=None):
@@ -114,3 +114,25 @@ def test_equals_the_best_of_all_subsets(seed):
     rest = joined(k for k in range(len(edges)) if k not in broken)
     assert not nx.has_path(rest, *edges[worst])
     assert sum(strength[k] for k in broken) == pytest.approx(min(costs.values()), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bodies_are_the_connected_components(seed):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 60))
+    ends = rng.integers(0, count, (2, int(rng.integers(0, 2 * count))))
+    anchored = rng.random(count) < (0.0, 0.1, 0.5)[seed % 3]
+    world = np.flatnonzero(anchored).tolist()
+    graph = nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from(ends.T.tolist())
+    graph.add_edges_from(itertools.pairwise(world))
+    body = bodies_joined(anchored, *ends)
+    # They are numbered by their first parts.
+    bodies = sorted(nx.connected_components(graph), key=min)
+    assert [set(np.flatnonzero(body == i).tolist()) for i in range(body.max() + 1)] == bodies
+
+
+def test_a_long_chain_is_one_body():
+    order = np.random.default_rng(0).permutation(2000)
+    assert not bodies_joined(np.zeros(2000, dtype=bool), order[:-1], order[1:]).any()

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, maximum_flow
+from scipy.sparse.csgraph import maximum_flow
 
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -153,10 +153,20 @@ class _Links:
 
 def bodies_joined(anchored: NDArray[np.bool_], a: IntArray, b: IntArray) -> IntArray:
     """(N,) number of the body that each part belongs to."""
-    world = np.flatnonzero(anchored)
-    rows = np.concatenate([a, world[:-1]])
-    columns = np.concatenate([b, world[1:]])[np.argsort(rows, kind="stable")]
-    count = len(anchored)
-    first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
-    links = csr_array((np.ones(len(columns)), columns, first), shape=(count, count))
-    return connected_components(links, directed=False)[1].astype(np.int64)
+    # Every part takes the least index that is known of its body, until nothing changes: for some
+    # dozen parts a fraction of what setting up scipy's `connected_components` takes.
+    own = np.arange(len(anchored))
+    least = own.copy()
+    if anchored.any():
+        least[anchored] = np.argmax(anchored)
+    while True:
+        one, other = least[a], least[b]
+        apart = one != other
+        if not apart.any():
+            break
+        one, other = one[apart], other[apart]
+        np.minimum.at(least, np.maximum(one, other), np.minimum(one, other))
+        further = least[least]
+        while (further != least).any():
+            least, further = further, further[further]
+    return (np.cumsum(least == own) - 1)[least]

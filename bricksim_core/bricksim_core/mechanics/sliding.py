@@ -71,6 +71,9 @@ _CORNERS, _SIDES = 4, 6
 """Inequalities of a joint: its corners do not close, its sideways slip is not less than that along
 +x, -x, +y, -y and by turning both ways."""
 
+_SIX = np.arange(6)
+"""Unknowns of a body."""
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -207,7 +210,7 @@ class Bodies:
         mine = self._mine = np.where(body < 0, count, body)
         self._order = np.argsort(mine, kind="stable")
         ordered = mine[self._order]
-        self._starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self._starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         self._present = ordered[self._starts]
         mass, com, self._inertia = self._combined(parts)
         self._arm = (parts.coms - com[mine]) / _PITCH
@@ -229,6 +232,7 @@ class Bodies:
         self._rows = self._rows_of_joints()
         self._friction = self._friction_per_unknown()
         self._com = com
+        self._bounds = (_CORNERS + _SIDES) * len(crossing) + len(self._single) + len(self._touching)
         self._solver: piqp.SparseSolver | piqp.DenseSolver | None = None
         self._known: dict[tuple[bytes, float, float], Forces] = {}
 
@@ -243,10 +247,11 @@ class Bodies:
         spread = sums[:count, 13:].reshape(-1, 3, 3) - first[:count, :, None] * com[:count, None]
         spread /= _PITCH**2
         inertia = np.zeros((count, 6, 6))
-        inertia[:, range(3), range(3)] = mass[:count]
+        diagonal = np.einsum("bii->bi", inertia)  # a view
+        diagonal[:, :3] = mass[:count]
         inertia[:, 3:, 3:] = own - spread
         around = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
-        inertia[:, range(3, 6), range(3, 6)] += around[:, None]
+        diagonal[:, 3:] += around[:, None]
         return mass, com, inertia
 
     def gathered(self, twists: Array) -> Array:
@@ -469,67 +474,47 @@ class Bodies:
         power[:size] = twists[:-1].reshape(-1)
         return power
 
-    def _inequalities(self) -> sp.csr_matrix:
-        """(m, n) sparse: those of the joints, one more for each single stud, those of the contacts,
-        all of them <= 0."""
+    def _inequalities(self) -> tuple[Array, IntArray, IntArray]:
+        """Values, rows and columns of those of the joints, one more for each single stud, those of
+        the contacts, all of them <= 0."""
         joints, single, touching = self._between, self._single, self._touching
         count, size, width = len(joints), 6 * self._count, _CORNERS + _SIDES
-        aside = np.repeat((size + np.arange(count))[:, None], width, axis=1)
-        aside[single, _SIDES + 2 :] = size + count + np.arange(len(single))[:, None]
-        bound = np.repeat([0.0, -1.0], [_CORNERS, _SIDES])
-        pushes = self._pushes
-        normal, point = pushes.normal[touching], pushes.point[touching]
-        low, high = self._body[pushes.low[touching]], self._body[pushes.high[touching]]
-        closing = [
-            np.hstack([normal, cross((point - self._com[end]) / _PITCH, normal)])
-            for end in (high, low)
-        ]
-        apart = self._apex[single, None, :] / joints.pull[single, None, None]
+        many = width * count
+        singles = slice(many, many + len(single))
+        contacts = slice(singles.stop, self._bounds)
+        value = np.zeros((self._bounds, 13))
+        lower, upper, last = np.zeros((3, self._bounds), dtype=np.int64)
         below, above = self._to_lower.swapaxes(1, 2), self._to_upper.swapaxes(1, 2)
-        values, columns = [], []
-        for on_lower, on_upper, lower, upper, last, own in (
-            (-self._rows @ below, self._rows @ above, self._lower, self._upper, aside, bound),
-            (
-                -apart @ below[single],
-                apart @ above[single],
-                self._lower[single],
-                self._upper[single],
-                aside[single, -1:],
-                np.array([-1.0]),
-            ),
-            (
-                -closing[0][:, None, :],
-                closing[1][:, None, :],
-                high,
-                low,
-                np.zeros((len(touching), 1), dtype=np.int64),
-                np.zeros(1),
-            ),
-        ):
-            value = np.empty((*on_lower.shape[:2], 13))
-            value[:, :, :6] = np.where((lower >= 0)[:, None, None], on_lower, 0.0)
-            value[:, :, 6:12] = np.where((upper >= 0)[:, None, None], on_upper, 0.0)
-            value[:, :, 12] = own
-            column = np.empty(value.shape, dtype=np.int64)
-            column[:, :, :6] = 6 * lower[:, None, None] + np.arange(6)
-            column[:, :, 6:12] = 6 * upper[:, None, None] + np.arange(6)
-            column[:, :, 12] = last
-            values.append(value.reshape(-1))
-            columns.append(column.reshape(-1))
-        value, column = np.concatenate(values), np.concatenate(columns)
-        kept = value != 0.0
-        ends = np.concatenate([[0], np.cumsum(kept)])[::13]
-        shape = (len(ends) - 1, len(self._friction))
-        return sp.csr_matrix((value[kept], column[kept], ends), shape=shape)
-
-    def _cost(self) -> sp.csc_matrix:
-        """(n, n) sparse mass matrix in units of the lightest body."""
-        size, unknowns = 6 * self._count, len(self._friction)
-        index = 6 * np.arange(self._count)[:, None, None] + np.arange(6)
-        index = np.repeat(index, 6, axis=1).reshape(-1)
-        ends = np.minimum(6 * np.arange(unknowns + 1), 6 * size)
-        value = (self._inertia / self._unit).reshape(-1)
-        return sp.csc_matrix((value, index, ends), shape=(unknowns, unknowns))
+        value[:many, :6] = (-self._rows @ below).reshape(-1, 6)
+        value[:many, 6:12] = (self._rows @ above).reshape(-1, 6)
+        value[:many].reshape(count, width, 13)[:, _CORNERS:, 12] = -1.0
+        lower[:many], upper[:many] = self._lower.repeat(width), self._upper.repeat(width)
+        last[:many] = (size + np.arange(count)).repeat(width)
+        if len(single):
+            own = size + count + np.arange(len(single))
+            last[:many].reshape(count, width)[single, _SIDES + 2 :] = own[:, None]
+            apart = self._apex[single, None, :] / joints.pull[single, None, None]
+            value[singles, :6] = (-apart @ below[single])[:, 0]
+            value[singles, 6:12] = (apart @ above[single])[:, 0]
+            value[singles, 12] = -1.0
+            lower[singles], upper[singles] = self._lower[single], self._upper[single]
+            last[singles] = own
+        if len(touching):
+            normal, point = self._pushes.normal[touching], self._pushes.point[touching]
+            high = lower[contacts] = self._body[self._pushes.high[touching]]
+            low = upper[contacts] = self._body[self._pushes.low[touching]]
+            value[contacts, :3], value[contacts, 6:9] = -normal, normal
+            value[contacts, 3:6] = -cross((point - self._com[high]) / _PITCH, normal)
+            value[contacts, 9:12] = cross((point - self._com[low]) / _PITCH, normal)
+        # The world does not move.
+        value[lower < 0, :6] = 0.0
+        value[upper < 0, 6:12] = 0.0
+        column = np.empty(value.shape, dtype=np.int64)
+        column[:, :6] = 6 * lower[:, None] + _SIX
+        column[:, 6:12] = 6 * upper[:, None] + _SIX
+        column[:, 12] = last
+        row, place = np.nonzero(value)
+        return value[row, place], row, column[row, place]
 
     def _solved(self, linear: Array) -> tuple[Array, Array]:
         """The optimum with a linear cost, and the multipliers of the inequalities.
@@ -552,17 +537,40 @@ class Bodies:
         raise SolverError(f"slip: interior point method ended with {status.name}")
 
     def _set_up(self, linear: Array, tolerance: float) -> piqp.SparseSolver | piqp.DenseSolver:
-        cost, rows = self._cost(), self._inequalities()
-        zero = np.zeros(len(rows.indptr) - 1)
-        if len(linear) <= _DENSE:
+        unknowns, size, zero = len(linear), 6 * self._count, np.zeros(self._bounds)
+        # The mass matrix in units of the lightest body.
+        inertia = self._inertia / self._unit
+        value, row, column = self._inequalities()
+        if unknowns <= _DENSE:
+            cost, rows = np.zeros((unknowns, unknowns)), np.zeros((self._bounds, unknowns))
+            for first, block in zip(range(0, size, 6), inertia, strict=True):
+                cost[first : first + 6, first : first + 6] = block
+            rows[row, column] = value
             dense = dense_interior_solver(tolerance)
-            a, b = cost.toarray(), rows.toarray()
-            dense.setup(a, linear, None, None, b, None, zero, None, None)
+            dense.setup(cost, linear, None, None, rows, None, zero, None, None)
             return dense
+        index = 6 * np.arange(self._count)[:, None, None] + _SIX
+        index = np.repeat(index, 6, axis=1).reshape(-1)
+        ends = np.minimum(6 * np.arange(unknowns + 1), 6 * size)
+        order = np.argsort(column, kind="stable")
         solver = interior_solver(tolerance)
         solver.settings.kkt_solver = piqp.sparse_ldlt_ineq_cond
-        columns = sp.csc_matrix(rows)
-        solver.setup(cost, linear, None, None, columns, None, zero, None, None)
+        solver.setup(
+            _by_columns(inertia.reshape(-1), index, ends, unknowns),
+            linear,
+            None,
+            None,
+            _by_columns(
+                value[order],
+                row[order],
+                np.concatenate([[0], np.bincount(column, minlength=unknowns).cumsum()]),
+                self._bounds,
+            ),
+            None,
+            zero,
+            None,
+            None,
+        )
         return solver
 
     def _sums(self, values: Array) -> Array:
@@ -576,3 +584,10 @@ class Bodies:
         moved = wrenches.copy()
         moved[:, 3:] += cross(self._arm, wrenches[:, :3])
         return self._sums(moved)[: self._count].reshape(-1)
+
+
+def _by_columns(value: Array, row: IntArray, ends: IntArray, rows: int) -> sp.csc_matrix:
+    """A matrix by its columns; ends: (n + 1,) where they begin and the last one ends."""
+    # Narrow indices spare scipy a search for the greatest one.
+    parts = value, row.astype(np.int32), ends.astype(np.int32)
+    return sp.csc_matrix(parts, shape=(rows, len(ends) - 1))

@@ -48,8 +48,8 @@ def wrench_maps(points: Array, coms: Array) -> Array:
         coms: (C, 3) [m].
     """
     arm = (points - coms) / STUD_PITCH
-    maps = np.zeros((len(arm), 6, 6))
-    maps[:, range(6), range(6)] = 1.0
+    maps = np.empty((len(arm), 6, 6))
+    maps[:] = np.eye(6)
     maps[:, 3, 1], maps[:, 3, 2] = -arm[:, 2], arm[:, 1]
     maps[:, 4, 0], maps[:, 4, 2] = arm[:, 2], -arm[:, 0]
     maps[:, 5, 0], maps[:, 5, 1] = -arm[:, 1], arm[:, 0]

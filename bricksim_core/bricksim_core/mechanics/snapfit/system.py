@@ -408,6 +408,7 @@ class SnapFitSystem:
     def prepare(self) -> None:
         """Factors the bonded structure; see `ComponentSystem.prepare`."""
         self._structure.factor()
+        _ = self._bound  # the first frames need it, too
 
     @property
     def strength(self) -> Array:
