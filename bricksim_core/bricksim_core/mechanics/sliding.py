@@ -326,6 +326,7 @@ class Bodies:
         slip = np.zeros(len(self._joints))
         parting = self._parting(speed)
         power, rate = self._friction_of(parting)
+        ways: Array | None = None
         energy = 0.5 * float(speed @ self._momenta(speed))
         whole, little = energy, _REST * energy
         change = np.zeros_like(speed)
@@ -366,20 +367,21 @@ class Bodies:
             if first is None:
                 inertial = self._parts.momenta(self.spread(change))
                 first = span, self.spread(forces.speed), share * self._parts.loads - inertial
-            # The forces are the same until a joint slides another way than before.
-            ways, ways_then = self._ways(parting), self._ways(then)
-            faint_way = _FAINT * np.abs(ways).max(initial=0.0)
-            turning = (np.abs(ways_then) < np.abs(ways)) & (ways * ways_then > 0.0)
-            turning &= np.abs(ways_then) > faint_way
-            kept = ways_then[turning]
-            until = float((kept / (ways[turning] - kept)).min(initial=np.inf)) * span
-            speed, parting, power, rate, energy = forces.speed, then, later, faster, after
+            before, parting = parting, then
+            speed, power, rate, energy = forces.speed, later, faster, after
             left -= span
             if rests and after <= _GONE * whole:
                 speed, change = np.zeros_like(speed), np.zeros_like(change)
                 break
             if left <= 1e-9 * dt:
                 break
+            # The forces are the same until a joint slides another way than before.
+            ways_before, ways = self._ways(before) if ways is None else ways, self._ways(parting)
+            faint_way = _FAINT * np.abs(ways_before).max(initial=0.0)
+            turning = (np.abs(ways) < np.abs(ways_before)) & (ways_before * ways > 0.0)
+            turning &= np.abs(ways) > faint_way
+            kept = ways[turning]
+            until = float((kept / (ways_before[turning] - kept)).min(initial=np.inf)) * span
             span = min(max(until, shortest), left)
         slip[slip < _FAINT * slip.max()] = 0.0
         assert first is not None
