@@ -98,6 +98,24 @@ def test_free_motion_reaches_the_pose_around_a_wall(planner, kinematics):
     assert not any(witness.collides(trajectory.sample(t)[0]) for t in fine)
 
 
+def test_thin_columns_are_not_brushed(planner):
+    """Wherever a column of 1x2 bricks stands in the way, also where it lies between two checks of
+    the search or within a rounded corner."""
+    start = planner.reach(resting_scene([ARM]), ARM, tool_down(0.5, 0.15, 0.08))[0]
+    goal = planner.reach(resting_scene([ARM]), ARM, tool_down(0.5, -0.15, 0.08))[0]
+    brushed = []
+    for x in np.linspace(0.485, 0.5375, 8):
+        column = Box((0.016, 0.008, 0.1), yawed(x, 0.0, 0.05))
+        scene = resting_scene([ARM], objects={TABLE: table_box(), "column": column})
+        trajectory = planner.plan_to_joints(scene.with_positions(_with(start)), ARM, [goal])
+        witness = Witness({"column": column})
+        fine = np.linspace(0.0, trajectory.duration, 600)
+        hits = [t for t in fine if witness.collides(trajectory.sample(t)[0])]
+        if hits:
+            brushed.append((x, len(hits)))
+    assert not brushed
+
+
 def test_trajectories_respect_the_limits(planner):
     scene = resting_scene([ARM], objects={TABLE: table_box()})
     trajectory = planner.plan_to_pose(scene, ARM, tool_down(0.3, -0.45, 0.2))

@@ -53,7 +53,9 @@ _CHECK_STEP = 0.02
 """Joint distance between collision checks while a motion is searched [rad]: 17 mm at 0.85 m reach;
 half of it after each failure."""
 _TRACE_STEP = 0.005
-"""The same along the trajectory that comes out of it [rad]."""
+"""The same along the trajectory that comes out of it, and along the direct motion [rad]."""
+_BLEND = 0.01
+"""How far a trajectory rounds the corners of a path [rad]; half of it after each failure."""
 _IK_POSITION = 1e-5
 """Greatest position error of an IK solution [m]."""
 _IK_ROTATION = 1e-4
@@ -152,7 +154,7 @@ class EmbeddedPlanner(MotionPlanner):
             for attempt in range(self._options.tries):
                 try:
                     path = self._search(arm, start, goal, attempt)
-                    planned = self._parametrize(arm, path)
+                    planned = self._parametrize(arm, path, attempt)
                 except (RuntimeError, ValueError) as error:
                     failures.append(str(error))
                     continue
@@ -255,12 +257,12 @@ class EmbeddedPlanner(MotionPlanner):
     def _search(self, arm: ArmDescription, start: Array, goal: Array, attempt: int) -> JointPath:
         q_start = self._scene.toFullJointPositions(arm.group, start)
         q_goal = self._scene.toFullJointPositions(arm.group, goal)
-        step = _CHECK_STEP * 0.5**attempt
-        if not hasCollisionsAlongPath(self._scene, q_start, q_goal, step):
+        if not hasCollisionsAlongPath(self._scene, q_start, q_goal, _TRACE_STEP):
             path = JointPath()
             path.joint_names = list(arm.joints)
             path.positions = [start, goal]
             return path
+        step = _CHECK_STEP * 0.5**attempt
         options = RRTOptions(
             group_name=arm.group,
             max_nodes=4000,
@@ -291,10 +293,11 @@ class EmbeddedPlanner(MotionPlanner):
                 return self._culprit(q)
         return ""
 
-    def _parametrize(self, arm: ArmDescription, path: JointPath) -> Trajectory:
+    def _parametrize(self, arm: ArmDescription, path: JointPath, attempt: int) -> Trajectory:
         options = TOPPRAOptions(
             dt=_GRID,
             mode=SplineFittingMode.LinearBlend,
+            max_blend_deviation=_BLEND * 0.5**attempt,
             velocity_scale=self._options.velocity_scale,
             acceleration_scale=self._options.acceleration_scale,
         )
