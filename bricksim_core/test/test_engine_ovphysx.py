@@ -307,6 +307,30 @@ def test_what_stood_on_something_falls_when_it_goes(resting, held):
     assert (report.twist[rows.index(102)] == 0.0).all() or held
 
 
+@pytest.mark.parametrize("gone", ["removed", "moved"])
+def test_a_whole_stack_falls_when_its_lowest_brick_goes(make, gone):
+    """Waking spreads through all that slept on it, not only to the brick next to it."""
+    engine = make()
+    height = 0.0096 + 0.0017
+    layouts = [brick_layout(part_id=i) for i in range(6)]
+    engine.update([], [body(i, layouts[i], at(0, 0, i * height)) for i in range(6)])
+    for _ in range(360):
+        report = engine.step()
+    assert report.still.all()
+    before = report.world_T_component[:, 2, 3]
+    if gone == "removed":
+        engine.update([0], [])
+    else:
+        engine.update([0], [body(0, layouts[0], at(1.0, 0, 0))])
+    first = engine.step()
+    rows = [first.component_ids.tolist().index(i) for i in range(1, 6)]
+    assert not first.still[rows].any()
+    for _ in range(239):
+        report = engine.step()
+    fallen = before[1:] - report.world_T_component[rows, 2, 3]
+    np.testing.assert_allclose(fallen, height, atol=2e-4)
+
+
 def test_what_is_hit_wakes(resting):
     engine, _, layouts = resting
     mass = layouts[102].masses[0]
@@ -319,6 +343,24 @@ def test_what_is_hit_wakes(resting):
     assert twists[0] < -0.1
     assert mass * twists.sum() > -1.0 * mass  # friction takes some, nothing is added
     assert report.still[rows.index(101)]
+
+
+def test_a_push_at_the_lowest_brick_wakes_the_whole_stack_on_it(make):
+    engine = make()
+    height = 0.0096 + 0.0017
+    layouts = [brick_layout(part_id=i) for i in range(6)]
+    engine.update([], [body(i, layouts[i], at(0, 0, i * height)) for i in range(6)])
+    for _ in range(360):
+        report = engine.step()
+    assert report.still.all()
+    engine.apply_wrench(0, np.array([0.01, 0, 0, 0, 0, 0]))
+    engine.step()
+    report = engine.step()
+    assert not report.still.any()
+    weight = 9.81 * sum(layout.masses.sum() for layout in layouts)
+    ground = report.contacts.part_a == -1
+    found = report.contacts.impulse[ground][:, 2].sum() / engine.timestep
+    assert found == pytest.approx(weight, rel=0.05)
 
 
 def test_sleep_can_be_switched_off():

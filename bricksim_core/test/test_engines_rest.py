@@ -130,6 +130,23 @@ def test_what_the_engine_woke_has_to_come_to_rest_again():
     assert sorted(rest.contacts.part_b.tolist()) == [0, 1]
 
 
+def test_waking_spreads_through_what_sleeps_and_not_through_what_is_held():
+    """A stack of four, and one of two beside it on the same held plate."""
+    rest = _rest(7, fixed=[0])
+    contacts = _contacts((0, 1), (1, 2), (2, 3), (3, 4), (0, 5), (5, 6))
+    assert _run(rest, _still, contacts, 2 * STEPS) == {1, 2, 3, 4, 5, 6}
+    after = rest.after(_groups(7), np.arange(7), np.arange(7) == 0, changed=[2])
+    assert after.sleepers == {5, 6}
+    asleep = rest.asleep.copy()
+    asleep[1] = False
+    stirred = rest.keep(asleep)
+    assert np.flatnonzero(stirred).tolist() == [2, 3, 4]
+    assert rest.sleepers == {2, 3, 4, 5, 6}  # in the step that has been
+    rest.wake(stirred)
+    assert rest.sleepers == {5, 6}
+    assert sorted(rest.contacts.part_b.tolist()) == [5, 6]
+
+
 def test_edits_wake_what_they_touch_and_leave_the_rest():
     """Three stacks of two; one loses its upper brick."""
     rest = _rest(6)

@@ -106,29 +106,43 @@ class Rest:
             groups: The components that there are now.
             ids: (K,) their ids.
             fixed: (K,) which of them the world holds.
-            changed: Parts that are new, gone, moved or filtered anew. They wake, and so does what
-                touches them; everything if the world holds or held one of them.
+            changed: Parts that are new, gone, moved or filtered anew. They wake, and so does all
+                that touches them, also through others; everything if the world holds or held one.
         """
         new = Rest(groups, ids, fixed, self._timestep)
         if self._fixed[self._rows_of(changed)].any() or fixed[new._rows_of(changed)].any():
             return new
         _, old, now = np.intersect1d(self._ids, ids, assume_unique=True, return_indices=True)
-        stays = np.ones(len(ids), dtype=np.bool_)
-        stays[new._rows_of(self._touching(changed))] = False
-        old, now = old[stays[now]], now[stays[now]]
+        stirred = np.zeros(len(self._ids), dtype=np.bool_)
+        stirred[self._rows_of(changed)] = True
+        stays = ~(self._spread(stirred)[old] | np.isin(now, new._rows_of(changed)))
+        old, now = old[stays], now[stays]
         new._mean[now] = self._mean[old]
         new.asleep[now] = self.asleep[old]
         new.contacts = take_contacts(self.contacts, new._of_sleepers(self.contacts))
         return new
 
-    def keep(self, asleep: NDArray[np.bool_]) -> None:
-        """Takes over which (K,) components the engine says are asleep still."""
+    def keep(self, asleep: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Takes over which (K,) components the engine says are asleep still.
+
+        Returns:
+            (K,) sleeping components that touch, also through others, what the engine woke. What
+            they stand on may go, of which PhysX does not tell all: they have to `wake` after the
+            step.
+        """
         woken = self.asleep & ~asleep
-        if woken.any():
-            self.asleep = self.asleep & asleep
-            self._mean[woken] = np.nan
-            self._restless |= woken
-            self.contacts = take_contacts(self.contacts, self._of_sleepers(self.contacts))
+        if not woken.any():
+            return woken
+        stirred = self._spread(woken) & ~woken
+        self.wake(woken)
+        return stirred
+
+    def wake(self, woken: NDArray[np.bool_]) -> None:
+        """Some of the (K,) components are awake from now on."""
+        self.asleep = self.asleep & ~woken
+        self._mean[woken] = np.nan
+        self._restless |= woken
+        self.contacts = take_contacts(self.contacts, self._of_sleepers(self.contacts))
 
     def observe(
         self, poses: Array, contacts: Contacts, pushed: Collection[int]
@@ -201,12 +215,18 @@ class Rest:
         known = (a >= 0) | (contacts.part_a == NO_PART)
         return known & (b >= 0) & still[a] & still[b] & (asleep[a] | asleep[b])
 
-    def _touching(self, parts: Collection[int]) -> set[int]:
-        """Parts and those that sleep in touch with them."""
-        wanted = np.array(sorted(parts), dtype=np.int64)
-        a, b = self.contacts.part_a, self.contacts.part_b
-        rows = np.isin(a, wanted) | np.isin(b, wanted)
-        return (set(parts) | set(a[rows].tolist()) | set(b[rows].tolist())) - {NO_PART}
+    def _spread(self, stirred: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(K,) components, and those that sleep in touch with them or with each other."""
+        sleeps = np.append(self.asleep, False)
+        a, b = self._rows(self.contacts.part_a), self._rows(self.contacts.part_b)
+        between = sleeps[a] & sleeps[b]
+        a, b = a[between], b[between]
+        stirred = stirred.copy()
+        while True:
+            more = np.concatenate([a[stirred[b]], b[stirred[a]]])
+            if stirred[more].all():
+                return stirred
+            stirred[more] = True
 
     def _rows_of(self, parts: Collection[int]) -> NDArray[np.intp]:
         """Components of parts, of those that exist."""

@@ -238,6 +238,7 @@ class WeldedEngine(ABC):
         pushed = self._push_wrenches()
         rest = self._rest
         previous_poses, previous_twists = self._poses, self._twists
+        stirred = np.zeros(len(self._poses), dtype=np.bool_)
         if rest.nothing_moves and not pushed and not self.robots:
             found = no_contacts()
             if previous_twists.any():  # what has just fallen asleep
@@ -245,7 +246,7 @@ class WeldedEngine(ABC):
         else:
             self.advance()
             if rest.asleep.any():
-                rest.keep(self.scene.groups.all_parts(self.read_sleeping()))
+                stirred = rest.keep(self.scene.groups.all_parts(self.read_sleeping()))
             self._poses, self._twists = self._read_motion()
             found = self.read_contacts()
             if self.robots:
@@ -257,11 +258,13 @@ class WeldedEngine(ABC):
         still |= self.scene.fixed & (rest.contacts is self._held)
         still[rest.components_of(found)] = False
         self._held = rest.contacts
+        if stirred.any():
+            self.put_to_sleep(self._parts_of(stirred), False)
+            rest.wake(stirred)
         if self.settings.sleeping and not rest.nothing_moves:
             sleep = rest.observe(self._poses, found, pushed)
             if sleep.any():
-                groups = self.scene.groups
-                self.put_to_sleep(groups.part_ids[sleep[groups.group]].tolist(), True)
+                self.put_to_sleep(self._parts_of(sleep), True)
         return StepReport(
             time=self._time,
             dt=self.timestep,
@@ -412,6 +415,11 @@ class WeldedEngine(ABC):
         woken = (slept - self._rest.sleepers) & set(scene.groups.part_ids.tolist())
         if woken:
             self.put_to_sleep(sorted(woken), False)
+
+    def _parts_of(self, components: NDArray[np.bool_]) -> list[int]:
+        """Ids of the parts of some of the (K,) components."""
+        groups = self.scene.groups
+        return groups.part_ids[components[groups.group]].tolist()
 
     def _push_wrenches(self) -> Collection[int]:
         """Hands over the wrenches of the next step; returns the parts that they act on."""
