@@ -158,11 +158,14 @@ class Brace:
         return bool(self._alone()[1])
 
     def foresee(self) -> None:
-        """Looks for a place for the second hand.
+        """Looks for a place for the second hand. A brick that the first one holds already, since it
+        was canceled, is moved out of the way; else nothing moves.
 
         Raises:
             TaskError: Pushing back does not help, or the place cannot be reached.
         """
+        if self._presser.motion.carried():
+            self._clear_seat()
         self._choice()
 
     def apply(self) -> None:
@@ -172,7 +175,7 @@ class Brace:
             TaskError: Pushing back does not help, or the place cannot be reached.
         """
         helper, presser = self._helper, self._presser
-        presser.motion.go_to_joints([np.array(READY)])
+        self._clear_seat()
         choice = self._choice()
         helper.reach(choice)
         helper.enter(Stage.GRASPING)
@@ -203,6 +206,16 @@ class Brace:
         self._helper.use(self._presser.parameters)
         regrasp(self._presser, fitting, candidates, seat, self._helper)
         stand_back(self._helper)
+
+    def _clear_seat(self) -> None:
+        """Moves the first hand to its ready pose, away from where the second one is to work."""
+        presser = self._presser
+        try:
+            presser.motion.go_to_joints([np.array(READY)])
+        except PlanningError:
+            # It was canceled while it pressed.
+            presser.lift()
+            presser.motion.go_to_joints([np.array(READY)])
 
     def _alone(self) -> tuple[PressCheck, str]:
         """The check of the press without the second hand, and what gives way then."""

@@ -67,7 +67,8 @@ class Bracing(Protocol):
         ...
 
     def foresee(self) -> None:
-        """Raises `TaskError` if the second hand cannot bear it, either; nothing moves."""
+        """Raises `TaskError` if the second hand cannot bear it, either; moves nothing but a brick
+        that the first one holds already."""
         ...
 
     def apply(self) -> None:
