@@ -441,7 +441,11 @@ def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) ->
         try:
             with ros_client() as ros:
                 clocks = ros.collect(Clock, "/clock")
-                ros.wait_for(lambda: clocks, "the clock")  # noqa: B023
+                # A process that Python still imports for cannot answer Ctrl-C yet.
+                ros.wait_for(
+                    lambda: clocks and ros.node.count_publishers("bricksim/markers"),  # noqa: B023
+                    "the clock and the markers",
+                )
             start = time.monotonic()
             os.killpg(process.pid, signal.SIGINT)
             output = finished(process, 30.0)
