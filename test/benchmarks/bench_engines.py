@@ -174,7 +174,8 @@ def _episode(name: str) -> tuple[float, int, int]:
         pressed = single.add_part(SHAPE)
         brick = Structure(single, {single.component_of(pressed): np.eye(4)})
         lift = SHAPE.size[2] + STUD_HEIGHT + 2e-4
-        pressed = simulator.spawn(brick, seat @ transform([0.0, 0.0, lift]))[pressed]
+        above = seat @ transform([0.0, 0.0, lift]) @ np.linalg.inv(_structure_T_first(brick))
+        pressed = simulator.spawn(brick, above)[pressed]
         for i in range(4):
             simulator.spawn(brick, transform([0.2 + 0.05 * i, 0.1, 0.0]))
         tilted = transform([0, 0, 0], [0.2, 0.1, 0.0, 0.97])[:3, :3]
@@ -182,9 +183,9 @@ def _episode(name: str) -> tuple[float, int, int]:
         simulator.step()
         for frame in range(600):
             if frame < 120:
-                simulator.apply_wrench(pressed, [0, 0, -min(0.1 * frame, 8.0), 0, 0, 0])
+                simulator.apply_wrench(pressed, [0, 0, -min(0.1 * frame, 2.0), 0, 0, 0])
             elif frame == 240:
-                simulator.teleport(ids[0], standing(wall, tilted, 0.1) @ _wall_T_first(wall))
+                simulator.teleport(ids[0], standing(wall, tilted, 0.4) @ _structure_T_first(wall))
             start = time.process_time()
             result = simulator.step()
             times.append(time.process_time() - start)
@@ -194,10 +195,11 @@ def _episode(name: str) -> tuple[float, int, int]:
         simulator.engine.close()
 
 
-def _wall_T_first(wall: Structure) -> Array:
+def _structure_T_first(structure: Structure) -> Array:
     """(4, 4) pose of a structure's first part in its frame [m]."""
-    component = wall.graph.component_ids[0]
-    return wall.component_poses[component] @ wall.graph.layout(component).component_T_parts[0]
+    component = structure.graph.component_ids[0]
+    layout = structure.graph.layout(component)
+    return structure.component_poses[component] @ layout.component_T_parts[0]
 
 
 def _drift(name: str, count: int) -> float:
