@@ -307,16 +307,25 @@ def test_what_stood_on_something_falls_when_it_goes(resting, held):
     assert (report.twist[rows.index(102)] == 0.0).all() or held
 
 
-@pytest.mark.parametrize("gone", ["removed", "moved"])
-def test_a_whole_stack_falls_when_its_lowest_brick_goes(make, gone):
-    """Waking spreads through all that slept on it, not only to the brick next to it."""
+STACKED = 0.0096 + 0.0017
+"""Height of a brick that lies loose on the studs of another one [m]."""
+
+
+def sleeping_stack(make):
+    """An engine with six loose bricks on each other that sleep, their layouts and its report."""
     engine = make()
-    height = 0.0096 + 0.0017
     layouts = [brick_layout(part_id=i) for i in range(6)]
-    engine.update([], [body(i, layouts[i], at(0, 0, i * height)) for i in range(6)])
+    engine.update([], [body(i, layouts[i], at(0, 0, i * STACKED)) for i in range(6)])
     for _ in range(360):
         report = engine.step()
     assert report.still.all()
+    return engine, layouts, report
+
+
+@pytest.mark.parametrize("gone", ["removed", "moved"])
+def test_a_whole_stack_falls_when_its_lowest_brick_goes(make, gone):
+    """Waking spreads through all that slept on it, not only to the brick next to it."""
+    engine, layouts, report = sleeping_stack(make)
     before = report.world_T_component[:, 2, 3]
     if gone == "removed":
         engine.update([0], [])
@@ -328,7 +337,7 @@ def test_a_whole_stack_falls_when_its_lowest_brick_goes(make, gone):
     for _ in range(239):
         report = engine.step()
     fallen = before[1:] - report.world_T_component[rows, 2, 3]
-    np.testing.assert_allclose(fallen, height, atol=2e-4)
+    np.testing.assert_allclose(fallen, STACKED, atol=2e-4)
 
 
 def test_what_is_hit_wakes(resting):
@@ -346,13 +355,7 @@ def test_what_is_hit_wakes(resting):
 
 
 def test_a_push_at_the_lowest_brick_wakes_the_whole_stack_on_it(make):
-    engine = make()
-    height = 0.0096 + 0.0017
-    layouts = [brick_layout(part_id=i) for i in range(6)]
-    engine.update([], [body(i, layouts[i], at(0, 0, i * height)) for i in range(6)])
-    for _ in range(360):
-        report = engine.step()
-    assert report.still.all()
+    engine, layouts, _ = sleeping_stack(make)
     engine.apply_wrench(0, np.array([0.01, 0, 0, 0, 0, 0]))
     engine.step()
     report = engine.step()

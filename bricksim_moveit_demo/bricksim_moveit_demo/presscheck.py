@@ -131,26 +131,14 @@ class PressCheck:
 
     def pushed(self, part: int, point: Array) -> PressCheck:
         """The same check with another hand that pushes back at a place ((3,) [m], world)."""
-        formed = [connection_key(joint) for joint in self._joints]
-        push = (part, point)
-        return PressCheck(self._world, self._group, self._between, formed, self._held, push)
+        return self._like(self._joints, (part, point))
 
     def bearing_alone(self, force: float) -> list[Array]:
         """(3,) middles [m], world, of the joints that bear a press [N] alone where several share
         it."""
         if len(self._joints) < 2:
             return []
-        singles = [
-            PressCheck(
-                self._world,
-                self._group,
-                self._between,
-                [connection_key(joint)],
-                self._held,
-                self._push,
-            )
-            for joint in self._joints
-        ]
+        singles = [self._like([joint], self._push) for joint in self._joints]
         return [single.middle for single in singles if single.verdict(force, force).force]
 
     def verdict(self, least: float, most: float) -> PressVerdict:
@@ -176,6 +164,11 @@ class PressCheck:
         return PressVerdict(low, reason)
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _like(self, joints: Iterable[Connection], push: tuple[int, Array] | None) -> PressCheck:
+        """The same check of other joints and with another push."""
+        formed = [connection_key(joint) for joint in joints]
+        return PressCheck(self._world, self._group, self._between, formed, self._held, push)
 
     def _sides(self) -> list[_Side]:
         """What is pressed on and what presses, where either can come apart."""

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from arms_support import bricks, yawed
@@ -11,6 +16,7 @@ from geometry_msgs.msg import Point, Pose, Quaternion
 from launch import LaunchDescription
 from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
+from launched import finished
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from ros_client import RosClient
@@ -39,6 +45,52 @@ def one_arm_cell(namespace: str = "") -> LaunchDescription:
         output="screen",
     )
     return LaunchDescription([node, ReadyToTest()])
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    ready: str,
+    patience: float,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[None]:
+    """A process that has just told that it is ready; it has to end with 0 when it is interrupted.
+
+    Args:
+        command: The program and its arguments.
+        ready: What it says then.
+        patience: After which it is killed if it has not said so [s].
+        environment: Its environment; None: this one.
+    """
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    # Without this a process that is never ready would be waited for without end.
+    watchdog = threading.Timer(patience, os.killpg, (process.pid, signal.SIGKILL))
+    watchdog.start()
+    try:
+        lines = []
+        for line in iter(process.stdout.readline, ""):
+            lines.append(line)
+            if ready in line:
+                break
+        watchdog.cancel()
+        assert lines and ready in lines[-1], "".join(lines)
+        yield
+        os.killpg(process.pid, signal.SIGINT)
+        output = finished(process)
+        assert process.returncode == 0, output
+        assert "Traceback" not in output, output
+    finally:
+        watchdog.cancel()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def spawn(ros: RosClient, structure: Structure, fixed: bool = False) -> list[int]:

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import threading
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
-from arms_ros_support import BRICK, PLATE, parameter, set_state, spawn
+from arms_ros_support import BRICK, PLATE, parameter, running, set_state, spawn
 from arms_support import bricks, tool_down, yawed
 from builtin_interfaces.msg import Duration
 from control_msgs.action import FollowJointTrajectory, GripperCommand
-from launched import finished
 from rclpy.action import get_action_names_and_types
 from ros_client import RosClient, ros_client
 from sensor_msgs.msg import JointState
@@ -42,26 +37,8 @@ PARAMETERS = ["-p", "arms:=2", "-p", "real_time_factor:=0.0"]
 @pytest.fixture(scope="module")
 def cell(module_ros_domain_id) -> Iterator[None]:
     """A simulator with two arms that has just said that it is ready; it has to end with 0."""
-    process = subprocess.Popen(
-        [*COMMAND, *PARAMETERS],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    # Without this a simulator that is never ready would be waited for without end.
-    watchdog = threading.Timer(120.0, os.killpg, (process.pid, signal.SIGKILL))
-    watchdog.start()
-    lines = iter(process.stdout.readline, "")
-    ready = next((line for line in lines if "ready: arms left, right" in line), None)
-    watchdog.cancel()
-    assert ready is not None, "it ended before it was ready"
-    yield
-    os.killpg(process.pid, signal.SIGINT)
-    output = finished(process)
-    assert process.returncode == 0, output
-    assert "Traceback" not in output, output
+    with running([*COMMAND, *PARAMETERS], "ready: arms left, right", 120.0):
+        yield
 
 
 pytestmark = pytest.mark.usefixtures("cell")

@@ -209,9 +209,7 @@ class SlipCriterion:
             pushes = system.pushes
         else:
             pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, self._constants)
-        start = np.zeros_like(parts.loads)
-        if twists is not None:
-            start = twists
+        start = np.zeros_like(parts.loads) if twists is None else twists
         pulse = None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, solution.utilization)
@@ -255,7 +253,7 @@ def _motion(
     Raises:
         SolverError: No motion was found.
     """
-    limit = 1.0 - _AT_LIMIT
+    used_up = limit = 1.0 - _AT_LIMIT
     yielding = overloaded & (not brief)
     if start.any():
         yielding |= moving(joints, parts, start)
@@ -297,10 +295,10 @@ def _motion(
             if check.status is SolveStatus.FAILED:
                 raise SolverError(check.message)
             if (~yielding & (check.utilization > 1.0 + _OVER)).any():
-                yielding, bodies = yielding | (check.utilization >= 1.0 - _AT_LIMIT), None
+                yielding, bodies = yielding | (check.utilization >= used_up), None
                 little = _LITTLE * weakest
                 continue
-        if not brief or limit < 1.0 - _AT_LIMIT:
+        if not brief or limit < used_up:
             break
         # What overloaded connections cannot carry they hand on to their neighbours. But where
         # one could slide instead of another, it is the one loaded more that does.
