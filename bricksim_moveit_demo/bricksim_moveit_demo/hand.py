@@ -78,6 +78,7 @@ class Hand:
     def use(self, parameters: TaskParameters) -> None:
         """Takes over the numbers of a task."""
         self.parameters = parameters
+        self.motion.collision_force = parameters.collision_force
         self.chooser = GraspChooser(self.motion, parameters)
 
     # -- telling ----------------------------------------------------------------------------

@@ -13,14 +13,16 @@ from bricksim_moveit_demo.control.arm import ArmController
 from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.control.trajectory import Status
 from bricksim_moveit_demo.description import ArmDescription
-from bricksim_moveit_demo.errors import ControllerError, Outcome, TaskError
-from bricksim_moveit_demo.grasps import boxes_overlap
+from bricksim_moveit_demo.errors import ControllerError, Outcome, PlanningError, TaskError
+from bricksim_moveit_demo.grasps import boxes_overlap, hand_boxes
 from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
-from bricksim_moveit_demo.planning.scene import PlanningScene, brick_box, brick_name
+from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, brick_name
 from bricksim_moveit_demo.world import World
 
 _CONTACT = 0.001
 """Bricks this close [m] may be in contact."""
+_CLEARANCE = 0.005
+"""Gap [m] that free motions keep to bricks: drives lag by up to 5 mm behind what was planned."""
 GRIPPER_TIMEOUT = 3.0
 """Longest time of a gripper command [s]: the whole stroke takes 0.8 s."""
 
@@ -30,6 +32,7 @@ class ArmMotion:
 
     Attributes:
         planning_time: Wall time spent planning so far [s].
+        collision_force: Force on the tool [N] that ends a free motion as a collision.
     """
 
     def __init__(self, world: World, planner: MotionPlanner, name: str) -> None:
@@ -37,6 +40,7 @@ class ArmMotion:
         self.planner = planner
         self.controller: ArmController = world.arms[name]
         self.planning_time = 0.0
+        self.collision_force = float("inf")
 
     @property
     def arm(self) -> ArmDescription:
@@ -94,20 +98,57 @@ class ArmMotion:
             self.planning_time += time.perf_counter() - started
 
     def go_to_pose(self, world_T_tool: Array, scene: PlanningScene | None = None) -> None:
-        """Moves freely to a tool pose ((4, 4) [m]).
+        """Moves freely to a tool pose ((4, 4) [m]), with a clearance to bricks where there is room.
 
         Raises:
             PlanningError: No motion was found.
             ControllerError: The controller gave up.
             TaskError: The arm ran into something.
         """
-        scene = scene or self.scene()
-        self.follow(self.plan(lambda: self.planner.plan_to_pose(scene, self.arm, world_T_tool)))
+        self._go_freely(
+            [world_T_tool],
+            scene,
+            lambda around: self.planner.plan_to_pose(around, self.arm, world_T_tool),
+        )
 
     def go_to_joints(self, goals: Sequence[Array], scene: PlanningScene | None = None) -> None:
-        """Moves freely to one of several joint positions ((7,) [rad]); raises as `go_to_pose`."""
+        """Moves freely to one of several joint positions ((7,) [rad]); as `go_to_pose`."""
+        self._go_freely(
+            [self.controller.kinematics.tool_pose(goal) for goal in goals],
+            scene,
+            lambda around: self.planner.plan_to_joints(around, self.arm, goals),
+        )
+
+    def _go_freely(
+        self,
+        tools: Sequence[Array],
+        scene: PlanningScene | None,
+        request: Callable[[PlanningScene], Trajectory],
+    ) -> None:
         scene = scene or self.scene()
-        self.follow(self.plan(lambda: self.planner.plan_to_joints(scene, self.arm, goals)))
+        padded = scene.padded(self._kept_off(scene, tools), _CLEARANCE)
+
+        def planned() -> Trajectory:
+            try:
+                return request(padded)
+            except PlanningError:
+                return request(scene)
+
+        self.follow(self.plan(planned), self.collision_force)
+
+    def _kept_off(self, scene: PlanningScene, tools: Sequence[Array]) -> set[str]:
+        """Names of the bricks that hand and load are not right beside when a free motion begins,
+        nor with the tool at any of its goals ((4, 4) [m])."""
+        names = sorted(brick_name(part) for part in self.world.graph.part_ids)
+        names = [name for name in names if name in scene.objects]
+        boxes = [scene.objects[name] for name in names]
+        load = scene.attached.get(self.arm.name, {}).values()
+        start = self.controller.kinematics.tool_pose(scene.arm_positions(self.arm.joints))
+        beside = np.zeros(len(names), dtype=bool)
+        for tool in (start, *tools):
+            for box in (*hand_boxes(self.controller.width), *load):
+                beside |= boxes_overlap(Box(box.size, tool @ box.pose), boxes, _CLEARANCE)
+        return {name for name, near in zip(names, beside, strict=True) if not near}
 
     def go_straight(
         self,

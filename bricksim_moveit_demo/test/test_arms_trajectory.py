@@ -3,13 +3,15 @@
 
 import numpy as np
 import pytest
-from arms_support import bench, tool_down
+from arms_support import bench, tool_down, yawed
 from scipy.interpolate import CubicHermiteSpline
 
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
 from bricksim_moveit_demo.control.trajectory import Status, Tolerances, TrajectoryFollower
 from bricksim_moveit_demo.errors import CanceledError, ControllerError, Outcome, TaskError
+from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, boxes_overlap, hand_boxes
 from bricksim_moveit_demo.planning.protocol import Trajectory
-from bricksim_moveit_demo.planning.scene import PlanningScene
+from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, brick_name
 
 JOINTS = ("a", "b")
 LIMITS = np.array([2.0, 2.0])
@@ -182,3 +184,48 @@ def test_cancel_during_a_motion_leaves_the_arm_at_rest():
     assert np.abs(state.velocities).max() < 0.1
     assert np.linalg.norm(motion.controller.measured_tool[:3, 3] - [0.45, -0.25, 0.15]) > 0.05
     motion.go_to_pose(tool_down(0.45, -0.25, 0.15))
+
+
+def test_free_motions_keep_a_clearance_to_bricks():
+    shape = BrickShape(2, 2, 3)
+    b = bench({1: shape}, {1: yawed(0.3, 0.3)})
+    motion = b.handler.motion
+    kinematics, arm, fingers = motion.controller.kinematics, motion.arm, motion.controller.width
+
+    def ends(height):
+        """Joints at both ends of a flat motion, and the tool half way."""
+        scene = b.world.planning_scene().without([brick_name(1)])
+        tools = [tool_down(0.45, y, height) for y in (-0.34, -0.04)]
+        start, goal = (b.planner.reach(scene, arm, tool)[0] for tool in tools)
+        return start, goal, kinematics.tool_pose(0.5 * (start + goal))
+
+    # The brick lies under one finger, 2 mm below the tips as they pass over its studs.
+    passing = shape.size[2] + STUD_HEIGHT + 0.002 + TIP_BEYOND_TOOL
+    start, goal, middle = ends(0.05)
+    start, goal, middle = ends(0.05 + passing - middle[2, 3])
+    motion.go_to_joints([start])
+    place = yawed(*(middle @ [0.0, 0.5 * fingers + 0.005, 0.0, 1.0])[:2])
+    b.simulator.teleport(1, place)
+
+    def near(tool, gap):
+        box = brick_box(shape, place)
+        parts = [Box(part.size, tool @ part.pose) for part in hand_boxes(fingers)]
+        return any(boxes_overlap(part, [box], gap).any() for part in parts)
+
+    direct = b.planner.plan_to_joints(b.world.planning_scene(), arm, [goal])
+    assert any(near(kinematics.tool_pose(q), 0.0025) for q in direct.positions)
+    grazed = []
+    b.world.listeners.append(lambda _: grazed.append(near(motion.controller.measured_tool, 0.0025)))
+    motion.go_to_joints([goal])
+    assert grazed and not any(grazed)
+    np.testing.assert_allclose(kinematics.tool_pose(goal), motion.tool, atol=1e-4)
+    np.testing.assert_allclose(b.world.part_pose(1), place, atol=1e-4)
+
+
+def test_a_free_motion_that_runs_into_something_ends():
+    b = bench({}, {})
+    motion = b.handler.motion
+    motion.go_to_pose(tool_down(0.5, 0.2, 0.1))
+    blind = PlanningScene(b.world.planning_scene().positions)
+    with pytest.raises(TaskError, match="on the tool during a free motion, expected at most 15"):
+        motion.go_to_pose(tool_down(0.5, 0.2, -0.03), blind)

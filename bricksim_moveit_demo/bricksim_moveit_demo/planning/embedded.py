@@ -315,7 +315,8 @@ class EmbeddedPlanner(MotionPlanner):
         values = dict(scene.positions)
         if arm is not None and positions is not None:
             values.update(zip(arm.joints, positions.tolist(), strict=True))
-        return np.array([values[joint] for joint in self._joints])
+        # Measured fingers may be open by a micrometre more than they can: no search starts there.
+        return self._scene.clampToValidConfiguration(np.array([values[j] for j in self._joints]))
 
     @staticmethod
     def _last_link(arm: ArmDescription) -> str:

@@ -96,6 +96,16 @@ class PlanningScene:
         gone = set(names)
         return replace(self, objects={n: b for n, b in self.objects.items() if n not in gone})
 
+    def padded(self, names: Iterable[str], margin: float) -> PlanningScene:
+        """The same scene with some objects of the world larger by a margin [m] on every side."""
+        larger = {}
+        for name in names:
+            box = self.objects[name]
+            length, width, height = box.size
+            size = (length + 2.0 * margin, width + 2.0 * margin, height + 2.0 * margin)
+            larger[name] = replace(box, size=size)
+        return replace(self, objects={**self.objects, **larger})
+
     def arm_positions(self, joints: Iterable[str]) -> Array:
         """Positions [rad, m] of named joints."""
         return np.array([self.positions[joint] for joint in joints])
