@@ -14,10 +14,12 @@ cost of one does not hang on how many rows are active.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from bricksim_core.mechanics.snapfit.cholesky import BandCholesky, BlockCholesky, DenseCholesky
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.normal import DenseNormalMatrix, NormalMatrix
 from bricksim_core.mechanics.snapfit.yielding import (
@@ -27,6 +29,7 @@ from bricksim_core.mechanics.snapfit.yielding import (
     Equations,
     Yielded,
     hardened,
+    softened,
 )
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -42,6 +45,41 @@ _ROUNDING = 1e-13
 """Relative residual of the equilibrium at which refining it ends."""
 _BALANCED = 1e-9
 """Relative residual of the equilibrium that is acceptable."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Tangent:
+    """The structure with a known active set; what loads and granted overloads have no part in.
+
+    Attributes:
+        members: The active set; see `Yielded`.
+        softness: (J,) of the joints.
+        yielding: (Y,) joints with active rows, at most A of them.
+        which: Number of the yielding joint of each active row.
+        rank: Number of each active row among those of its joint.
+        stiff_rows: (Y, A, 6) R_A D.
+        release: (Y, A, 6) multipliers by strain.
+        pressing: (Y, A) how far they fall as the limit of their joint rises.
+        closed: Closed contacts.
+        firm: (V,) stiffness of contacts, 0 where they are open [N/m].
+        cholesky: The stiffness matrix.
+    """
+
+    members: IntArray
+    softness: Array
+    yielding: IntArray
+    which: IntArray
+    rank: IntArray
+    stiff_rows: Array
+    release: Array
+    pressing: Array
+    closed: IntArray
+    firm: Array
+    cholesky: BandCholesky | BlockCholesky | DenseCholesky
+
+    def fits(self, members: IntArray, softness: Array) -> bool:
+        """Whether it is that of an active set and a softness."""
+        return self.softness is softness and np.array_equal(self.members, members)
 
 
 class NewtonSolver:
@@ -60,6 +98,8 @@ class NewtonSolver:
         self._approach = -equations.push_loads.transpose()
         self._stiffness = structure.stiffness.reshape(-1, 6)
         self._first_push = len(equations.limits.limit) * ROWS
+        # The last one: a solve that only grants more begins with it.
+        self._tangent: _Tangent | None = None
         if isinstance(normal, DenseNormalMatrix):
             # Sparse products take longer than dense ones here.
             self._strain, self._jacobian = normal.strain, normal.strain.T
@@ -73,7 +113,23 @@ class NewtonSolver:
             guess: Sorted members (see `Yielded`) that are likely to be active.
         """
         softness = self._equations.limits.softness
-        return hardened(softness, guess, partial(self._settled, loads, softness))
+        settled = partial(self._settled, loads, softness)
+        yielded = hardened(softness, guess, settled, self._presumed(loads, softness, guess))
+        self._tangent = None
+        return yielded
+
+    def _presumed(
+        self, loads: Array, softness: Array, guess: IntArray
+    ) -> tuple[Array, Array] | None:
+        """Where `hardened` would be if the guess was right: the softness that is still in its first
+        solve would lead away from it."""
+        if not len(guess):
+            return None
+        try:
+            state, overload, _ = self._state(loads, guess, softness, np.zeros(len(softness)))
+        except np.linalg.LinAlgError:
+            return None
+        return softened(softness, state), overload
 
     def solve_softly(self, loads: Array) -> Yielded | None:
         """The same by way of softer structures, in which less is lost by rounding and active sets
@@ -82,6 +138,11 @@ class NewtonSolver:
         Args:
             loads: (F,) scaled loads [N].
         """
+        yielded = self._by_softer(loads)
+        self._tangent = None
+        return yielded
+
+    def _by_softer(self, loads: Array) -> Yielded | None:
         ways, guess = [], np.zeros(0, dtype=np.int64)
         for factor in SOFTER:
             softness = factor * self._equations.limits.softness
@@ -121,51 +182,25 @@ class NewtonSolver:
     ) -> tuple[Yielded, Array, Array]:
         """Forces with all members exactly at their limits, the (J,) overload of the joints and
         (V,) how far parts would have moved into each other [m]."""
-        equations, stiffness = self._equations, self._stiffness
-        limits, gap = equations.limits, equations.gap
-        own = members[: np.searchsorted(members, self._first_push)]
-        joint, row = np.divmod(own, ROWS)
-        first = np.flatnonzero(np.diff(joint, prepend=-1))
-        yielding = joint[first]
-        which = np.searchsorted(yielding, joint)
-        rank = np.arange(len(own)) - first[which]
-        width = int(rank.max(initial=-1)) + 1
-        rows = np.zeros((len(yielding), width, 6))
-        rows[which, rank] = limits.rows_of(yielding)[which, row]
-        taken = np.zeros((len(yielding), width))
-        taken[which, rank] = 1.0
-        stiff, soft = stiffness[yielding], softness[yielding]
-        stiff_rows = rows * stiff[:, None, :]
-        matrix = stiff_rows @ rows.swapaxes(1, 2)
-        matrix += soft[:, None, None] * taken[:, :, None] * taken[:, None, :]
-        diagonal = np.arange(width)
-        matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
-        bound = taken[:, :, None] * (limits.limit - granted)[yielding, None, None]
-        release = np.linalg.solve(matrix, np.concatenate([stiff_rows, bound], axis=2))
-        given_back = stiff_rows.swapaxes(1, 2) @ release
-
-        blocks = np.zeros((len(stiffness), 6, 6))
-        axes = np.arange(6)
-        blocks[:, axes, axes] = stiffness
-        blocks[yielding] -= given_back[:, :, :6]
-        closed = members[len(own) :] - self._first_push
-        firm = np.zeros(len(equations.gap))
-        firm[closed] = 1.0 / equations.compliance[closed]
-        cholesky = self._normal.factorized([blocks, firm.reshape(-1, 4)])
-
+        known = self._tangent
+        if known is None or not known.fits(members, softness):
+            known = self._tangent = self._tangent_of(members, softness)
+        stiffness, gap = self._stiffness, self._equations.gap
         strain, jacobian, push_loads = self._strain, self._jacobian, self._push_loads
+        yielding, firm, stiff_rows = known.yielding, known.firm, known.stiff_rows
+        bound = (self._equations.limits.limit - granted)[yielding]
+        held = known.pressing * bound[:, None]
         start = np.zeros((len(stiffness), 6))
-        start[yielding] = given_back[:, :, 6]
+        start[yielding] = (stiff_rows * held[:, :, None]).sum(axis=1)
         right = loads - jacobian @ start.reshape(-1) - push_loads @ (firm * gap)
-        displaced = cholesky.solve(right)
+        displaced = known.cholesky.solve(right)
         load = float(np.abs(loads).max(initial=0.0))
         last = np.inf
         multiplier = np.zeros((0, 0))
         wrench, push, closing = start, firm, firm
         for _ in range(_REFINEMENTS):
             opening = (strain @ displaced).reshape(-1, 6)
-            multiplier = (release[:, :, :6] @ opening[yielding, :, None])[:, :, 0]
-            multiplier -= release[:, :, 6]
+            multiplier = (known.release @ opening[yielding, :, None])[:, :, 0] - held
             wrench = stiffness * opening
             wrench[yielding] -= (stiff_rows * multiplier[:, :, None]).sum(axis=1)
             closing = self._approach @ displaced - gap
@@ -175,13 +210,57 @@ class NewtonSolver:
             goal = max(load, float(np.abs(wrench).max(initial=0.0)))
             if not _ROUNDING * goal < worst < 0.5 * last:
                 break
-            displaced, last = displaced + cholesky.solve(lack), worst
+            displaced, last = displaced + known.cholesky.solve(lack), worst
         if not min(worst, last) <= _BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
         overload = -granted
-        overload[yielding] += soft * multiplier.sum(axis=1)
-        values = np.concatenate([multiplier[which, rank], push[closed]])
+        overload[yielding] += softness[yielding] * multiplier.sum(axis=1)
+        values = np.concatenate([multiplier[known.which, known.rank], push[known.closed]])
         return Yielded(wrench, push, members, values), overload, closing
+
+    def _tangent_of(self, members: IntArray, softness: Array) -> _Tangent:
+        """The structure with these members at their limits, factored."""
+        equations, stiffness = self._equations, self._stiffness
+        own = members[: np.searchsorted(members, self._first_push)]
+        joint, row = np.divmod(own, ROWS)
+        first = np.flatnonzero(np.diff(joint, prepend=-1))
+        yielding = joint[first]
+        which = np.searchsorted(yielding, joint)
+        rank = np.arange(len(own)) - first[which]
+        width = int(rank.max(initial=-1)) + 1
+        rows = np.zeros((len(yielding), width, 6))
+        rows[which, rank] = equations.limits.rows_of(yielding)[which, row]
+        taken = np.zeros((len(yielding), width))
+        taken[which, rank] = 1.0
+        soft = softness[yielding]
+        stiff_rows = rows * stiffness[yielding][:, None, :]
+        matrix = stiff_rows @ rows.swapaxes(1, 2)
+        matrix += soft[:, None, None] * taken[:, :, None] * taken[:, None, :]
+        diagonal = np.arange(width)
+        matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
+        solved = np.linalg.solve(matrix, np.concatenate([stiff_rows, taken[:, :, None]], axis=2))
+        release = solved[:, :, :6]
+
+        blocks = np.zeros((len(stiffness), 6, 6))
+        axes = np.arange(6)
+        blocks[:, axes, axes] = stiffness
+        blocks[yielding] -= stiff_rows.swapaxes(1, 2) @ release
+        closed = members[len(own) :] - self._first_push
+        firm = np.zeros(len(equations.gap))
+        firm[closed] = 1.0 / equations.compliance[closed]
+        return _Tangent(
+            members=members,
+            softness=softness,
+            yielding=yielding,
+            which=which,
+            rank=rank,
+            stiff_rows=stiff_rows,
+            release=release,
+            pressing=solved[:, :, 6],
+            closed=closed,
+            firm=firm,
+            cholesky=self._normal.factorized([blocks, firm.reshape(-1, 4)]),
+        )
 
     def _changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
         """What has to enter or leave the active set."""

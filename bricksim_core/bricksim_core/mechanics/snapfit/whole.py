@@ -23,7 +23,8 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 _RELAXED = 1e-7
-"""Overload [-] that the first stage may miss by and the second stage grants."""
+"""Overload, relative to the greatest one or to 1, that the first stage may miss by and the second
+stage grants."""
 
 _LIKELY = 1e-9
 """Tolerance with which the active set is looked for."""
@@ -34,6 +35,9 @@ looked at."""
 
 _INTERIOR_TOLERANCES = (1e-10, 1e-8)
 """Absolute and relative tolerances of the interior point method: wanted, and accepted."""
+
+_NEVER = 1e-30
+"""Tolerance with which a program is never said to have no solution."""
 
 
 class WholeProblem:
@@ -151,11 +155,13 @@ class WholeProblem:
             rows,
             limit,
             self._lower,
+            feasible=True,
         )
         if first.status != piqp.PIQP_SOLVED:
             raise SolverError(f"overload: interior point method ended with {first.status.name}")
         excess = np.maximum(first.x[width:], 0.0)
-        excess[excess < _RELAXED] = 0.0
+        relaxed = _RELAXED * max(1.0, float(excess.max(initial=0.0)))
+        excess[excess < relaxed] = 0.0
 
         energy = np.concatenate([1.0 / self._structure.stiffness, self._compliance])
         unit = float(np.median(energy))
@@ -165,8 +171,9 @@ class WholeProblem:
             self._equal[:, :width],
             loads,
             rows[:, :width],
-            limit + excess[joint] + _RELAXED,
+            limit + excess[joint] + relaxed,
             self._lower[:width],
+            feasible=True,
         )
         if second.status != piqp.PIQP_SOLVED:
             raise SolverError(f"energy: interior point method ended with {second.status.name}")
@@ -197,6 +204,7 @@ def interior_point(
     rows: Any,
     upper: Array | None,
     lower: Array,
+    feasible: bool = False,
 ) -> Answer:
     """Least 1/2 x'Px + q'x subject to Ax = value, Gx <= upper, x >= lower, by PIQP.
 
@@ -208,12 +216,15 @@ def interior_point(
         rows: (k, n) sparse G; None: there are none.
         upper: (k,).
         lower: (n,).
+        feasible: Certainly there is an x: an ill-conditioned program may look as if there was none.
     """
     square = sp.csc_matrix((len(linear), len(linear))) if cost is None else sp.csc_matrix(cost)
     inequalities = None if rows is None else sp.csc_matrix(rows)
     status = piqp.PIQP_UNSOLVED
     for tolerance in _INTERIOR_TOLERANCES:
         solver = interior_solver(tolerance)
+        if feasible:
+            solver.settings.eps_primal_inf = _NEVER
         solver.setup(
             square, linear, sp.csc_matrix(equal), value, inequalities, None, upper, lower, None
         )

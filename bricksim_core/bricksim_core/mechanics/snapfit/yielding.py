@@ -143,7 +143,10 @@ def limits_of(
 
 
 def hardened(
-    softness: Array, guess: IntArray, settled: Callable[[IntArray, Array], Yielded | None]
+    softness: Array,
+    guess: IntArray,
+    settled: Callable[[IntArray, Array], Yielded | None],
+    start: tuple[Array, Array] | None = None,
 ) -> Yielded | None:
     """The limit of vanishing softness, by the method of multipliers (Rockafellar 1976).
 
@@ -155,12 +158,13 @@ def hardened(
         softness: (J,) overload per multiplier [1/J].
         guess: Members that are likely to be active.
         settled: Solves from a guess with (J,) granted overloads [-]; None where it cannot.
+        start: (J,) what to grant at first and the (J,) overload before [-], nothing if None.
 
     Returns:
         The solution, None where there is no solve or they do not settle.
     """
     joints = len(softness)
-    granted, overload = np.zeros(joints), np.zeros(joints)
+    granted, overload = start or (np.zeros(joints), np.zeros(joints))
     state, change, found = settled(guess, granted), np.inf, None
     for _ in range(HARDENINGS):
         if state is None:
@@ -169,8 +173,7 @@ def hardened(
         own = members < joints * ROWS
         if not own.any():
             return state
-        joint = members[own] // ROWS
-        soft = np.bincount(joint, softness[joint] * state.multiplier[own], joints)
+        soft = softened(softness, state)
         before, last = change, overload
         overload = soft - granted
         change = float(np.abs(overload - last).max())
@@ -184,6 +187,14 @@ def hardened(
         granted = soft
         state = settled(members, granted)
     return found
+
+
+def softened(softness: Array, state: Yielded) -> Array:
+    """(J,) E mu: the overload that softness gives, with what was granted of it [-]."""
+    joints = len(softness)
+    own = state.members < joints * ROWS
+    joint = state.members[own] // ROWS
+    return np.bincount(joint, softness[joint] * state.multiplier[own], joints)
 
 
 @dataclass(frozen=True, eq=False)
