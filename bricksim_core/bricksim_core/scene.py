@@ -8,7 +8,7 @@ once; `Scene.commit` hands all of them to the engine in one go.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +190,7 @@ class Scene:
         Returns:
             Scene ids by structure id, and the new connections.
         """
-        source, ids, made = structure.graph, {}, []
+        source, ids = structure.graph, {}
         for part in source.parts():
             ids[part.id] = self.graph.add_part(
                 part.shape,
@@ -198,15 +198,11 @@ class Scene:
                 part_id=part_ids.get(part.id),
                 grid=source.grid_pose(part.id),
             )
-        for connection in source.connections.values():
-            joined = self.graph.connect(
-                ids[connection.stud_part],
-                ids[connection.hole_part],
-                connection.offset,
-                connection.yaw,
-                closure=False,
-            )
-            made += joined.connections
+        made = [
+            replace(c, id=i, stud_part=ids[c.stud_part], hole_part=ids[c.hole_part])
+            for i, c in enumerate(source.connections.values(), self.graph.next_connection_id)
+        ]
+        self.graph.connect_all(made)
         for component in source.component_ids:
             # The parts came with their grid poses, so the component frame is the structure's.
             here = self.graph.component_of(ids[source.component_parts(component)[0]])

@@ -45,7 +45,7 @@ from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.scene import SEATED_DEPTH, Scene, SceneState
 from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology import BrickTopologyGraph, Connection, Structure
-from bricksim_core.topology.frames import stud_T_connection
+from bricksim_core.topology.frames import stud_T_connections
 from bricksim_core.topology.layout import ComponentLayout
 
 _MAX_ID = 2**31 - 1
@@ -476,9 +476,17 @@ class Simulator:
         )
 
     def restore(self, snapshot: SimulatorSnapshot) -> None:
-        """Returns to a snapshot of this simulator, time and counters included."""
-        self._config = snapshot.config
+        """Returns to a snapshot of this simulator, time and counters included.
+
+        Raises:
+            BrickSimError: It is no snapshot, or one of another engine; nothing is changed then.
+        """
+        if not isinstance(snapshot, SimulatorSnapshot):
+            raise BrickSimError(
+                f"restore got {type(snapshot).__name__}, expected a snapshot of this simulator"
+            )
         self.engine.restore(snapshot.engine)
+        self._config = snapshot.config
         self._scene.restore(snapshot.scene)
         self._monitor.restore(snapshot.monitor)
         self._watch.restore(snapshot.watch)
@@ -533,11 +541,13 @@ class Simulator:
             rows = np.searchsorted(layout.connection_ids, finding.broken)
             separated = self._scene.split(finding.broken)
             assert finding.solution is not None
+            frames = self._frames(separated.connections)
             for connection, row in zip(separated.connections, rows, strict=True):
                 self._emit(
                     EventKind.BROKEN,
                     Cause.OVERLOAD,
                     [connection],
+                    frames,
                     utilization=self._peaks.pop(connection.id, float(finding.utilization[row])),
                     force=float(finding.solution.connection_wrench[row, 2]),
                 )
@@ -579,12 +589,22 @@ class Simulator:
         self._topology_changed = True
 
     def _frames(self, connections: Iterable[Connection]) -> dict[int, Array]:
-        return {c.id: self._connection_frame(c) for c in connections}
-
-    def _connection_frame(self, connection: Connection) -> Array:
-        stud, hole = (self.graph.part(p) for p in (connection.stud_part, connection.hole_part))
-        local = stud_T_connection(connection, stud.shape, hole.shape)
-        return self._scene.part_pose(connection.stud_part) @ local
+        """(4, 4) world frames [m] of connections, by id, where their lower parts are now."""
+        graph, frames = self.graph, {}
+        groups: dict[int, list[Connection]] = {}
+        for connection in connections:
+            groups.setdefault(graph.component_of(connection.stud_part), []).append(connection)
+        for component, group in groups.items():
+            layout = graph.layout(component)
+            rows = np.searchsorted(layout.part_ids, [c.stud_part for c in group])
+            local = stud_T_connections(
+                group,
+                [layout.shapes[row] for row in rows.tolist()],
+                [graph.part(c.hole_part).shape for c in group],
+            )
+            placed = self._scene.pose(component) @ layout.component_T_parts[rows] @ local
+            frames.update(zip((c.id for c in group), placed, strict=True))
+        return frames
 
     def _emit(
         self,
@@ -596,11 +616,21 @@ class Simulator:
         utilization: float = np.nan,
         force: float = np.nan,
     ) -> None:
-        for connection in connections:
-            frame = frames[connection.id] if frames else self._connection_frame(connection)
+        told = list(connections)
+        if frames is None:
+            frames = self._frames(told)
+        time = self.time
+        for connection in told:
             self._events.append(
                 ConnectionEvent(
-                    self._sequence, self.time, kind, cause, connection, utilization, force, frame
+                    self._sequence,
+                    time,
+                    kind,
+                    cause,
+                    connection,
+                    utilization,
+                    force,
+                    frames[connection.id],
                 )
             )
             self._sequence += 1
@@ -656,6 +686,8 @@ class Simulator:
             if taken:
                 name = _named(int(body.layout.part_ids[0]), body.layout)
                 raise CollisionError(f"{name} would be inside of {self._obstacle(body)}")
+        if len(bodies) < 2:
+            return []
         each = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
         boxes = concatenate(each)
         group = np.repeat(np.arange(len(each)), [len(b.part_ids) for b in each])

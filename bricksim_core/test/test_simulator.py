@@ -460,6 +460,15 @@ def test_snapshot_restores_bit_by_bit() -> None:
         np.testing.assert_array_equal(simulator.rng.random(3), noise)
 
 
+@pytest.mark.parametrize("wrong", [None, 3, "of the engine"])
+def test_what_is_no_snapshot_is_refused_and_changes_nothing(wrong: object) -> None:
+    simulator, untouched = scene(), scene()
+    snapshot = simulator.engine.snapshot() if wrong == "of the engine" else wrong
+    with pytest.raises(BrickSimError, match=f"{type(snapshot).__name__}.*expected a snapshot"):
+        simulator.restore(snapshot)  # type: ignore[arg-type]
+    assert_same(run(simulator, 5), run(untouched, 5))
+
+
 def test_reset_returns_to_the_start_and_goes_on_counting() -> None:
     simulator = scene()
     start = simulator.poses()

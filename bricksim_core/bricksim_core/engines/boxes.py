@@ -146,12 +146,15 @@ def penetrating(
         np.all((low_b < high_a.max(axis=0, initial=-np.inf)), axis=1)
         & np.all((high_b > low_a.min(axis=0, initial=np.inf)), axis=1)
     )
-    low_b, high_b = low_b[near], high_b[near]
+    axes = [(low_a[:, k], high_a[:, k], low_b[near, k], high_b[near, k]) for k in range(3)]
     pairs = []
     for start in range(0, len(low_a), _ROWS):
         rows = slice(start, start + _ROWS)
-        touch = (low_a[rows, None] < high_b) & (low_b < high_a[rows, None])
-        pairs.append(np.argwhere(np.all(touch, axis=2)) + np.array([start, 0]))
+        touch = np.ones((len(low_a[rows]), len(near)), dtype=np.bool_)
+        for low, high, other_low, other_high in axes:
+            touch &= low[rows, None] < other_high
+            touch &= other_low < high[rows, None]
+        pairs.append(np.argwhere(touch) + np.array([start, 0]))
     first, second = joined(pairs, (2,), np.intp).T
     if skip is not None:
         other = skip[first] != skip[near[second]]

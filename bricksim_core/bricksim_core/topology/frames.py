@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import Connection
+from bricksim_core.topology.grid import grid_boxes
 
 
 def overlap(
@@ -25,9 +28,23 @@ def stud_T_connection(
 
     Origin at the centre of the overlap on the stud plane, axes of the stud interface.
     """
-    x0, y0, x1, y1 = overlap(connection, stud_shape, hole_shape)
-    pose = np.eye(4)
-    pose[0, 3] = (0.5 * (x0 + x1) - 0.5 * stud_shape.length) * STUD_PITCH
-    pose[1, 3] = (0.5 * (y0 + y1) - 0.5 * stud_shape.width) * STUD_PITCH
-    pose[2, 3] = stud_shape.height * PLATE_HEIGHT
-    return pose
+    return stud_T_connections([connection], [stud_shape], [hole_shape])[0]
+
+
+def stud_T_connections(
+    connections: Sequence[Connection],
+    stud_shapes: Sequence[BrickShape],
+    hole_shapes: Sequence[BrickShape],
+) -> Array:
+    """(n, 4, 4) what `stud_T_connection` says of n connections, by the shapes of their parts."""
+    stud, hole = (
+        np.array([(s.length, s.width, s.height) for s in shapes], dtype=np.int64).reshape(-1, 3)
+        for shapes in (stud_shapes, hole_shapes)
+    )
+    grids = np.array([(*c.offset, 0, c.yaw) for c in connections], dtype=np.int64).reshape(-1, 4)
+    covered = grid_boxes(grids, hole)[:, :, :2]
+    ends = np.maximum(covered[:, 0], 0) + np.minimum(covered[:, 1], stud[:, :2])
+    poses = np.tile(np.eye(4), (len(stud), 1, 1))
+    poses[:, :2, 3] = (0.5 * ends - 0.5 * stud[:, :2]) * STUD_PITCH
+    poses[:, 2, 3] = stud[:, 2] * PLATE_HEIGHT
+    return poses
