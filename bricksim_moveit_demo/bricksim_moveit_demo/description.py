@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +65,12 @@ class ArmDescription:
     prefix: str = ""
     world_T_base: Array = field(default_factory=lambda: np.eye(4))
 
-    @property
+    @cached_property
     def joints(self) -> tuple[str, ...]:
         """Names of the seven arm joints."""
         return tuple(f"{self.prefix}fr3_joint{i}" for i in range(1, 8))
 
-    @property
+    @cached_property
     def fingers(self) -> tuple[str, str]:
         """Names of the finger joints; the second mimics the first."""
         return (f"{self.prefix}fr3_finger_joint1", f"{self.prefix}fr3_finger_joint2")
@@ -85,7 +85,7 @@ class ArmDescription:
         """Link between the fingertips: z away from the hand, fingers move along y."""
         return f"{self.prefix}fr3_hand_tcp"
 
-    @property
+    @cached_property
     def hand_links(self) -> tuple[str, ...]:
         """Links that may touch a held brick."""
         return tuple(f"{self.prefix}fr3_{n}" for n in ("hand", "leftfinger", "rightfinger"))

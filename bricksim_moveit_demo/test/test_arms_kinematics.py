@@ -49,6 +49,26 @@ def test_wrench_is_recovered_from_joint_torques(kinematics):
         np.testing.assert_allclose(kinematics.tool_wrench(q, torques), wrench, atol=1e-8)
 
 
+def test_a_stretched_arm_tells_the_wrench_that_it_feels(kinematics):
+    """What a singular configuration does not feel is taken as nothing."""
+    stretched = np.zeros(7)
+    jacobian = kinematics.jacobian(stretched)
+    torques = jacobian.T @ np.array([3.0, -4.0, 12.0, 0.1, 0.2, -0.3])
+    felt = np.linalg.pinv(jacobian.T, rcond=0.02) @ torques
+    assert np.linalg.svd(jacobian)[1][-1] < 1e-9
+    np.testing.assert_allclose(kinematics.tool_wrench(stretched, torques), felt, atol=1e-8)
+
+
+def test_errors_of_torques_are_no_forces_near_a_singular_configuration(kinematics):
+    nearly = np.zeros(7)
+    nearly[3] = -0.002
+    least = np.linalg.svd(kinematics.jacobian(nearly))[1][-1]
+    assert 0.0 < least < 0.005
+    generator = np.random.default_rng(5)
+    for error in generator.uniform(-0.03, 0.03, (20, 7)):
+        assert np.linalg.norm(kinematics.tool_wrench(nearly, error)[:3]) < 2.0
+
+
 def test_no_torque_is_needed_to_stand_still(kinematics):
     for q in _configurations(kinematics):
         torques = kinematics.inertial_torques(q, np.zeros(7), np.zeros(7))

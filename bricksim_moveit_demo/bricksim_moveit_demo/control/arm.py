@@ -48,7 +48,6 @@ class ArmController:
         kinematics: The arm's kinematics.
         follower: Follows trajectories.
         gripper: Moves the fingers.
-        wrench: (6,) estimate of what the surroundings exert on the tool [N, N m], world axes.
     """
 
     def __init__(self, arm: ArmDescription, drives: DriveModel | None) -> None:
@@ -56,8 +55,11 @@ class ArmController:
         self.kinematics = ArmKinematics(arm)
         self.follower = TrajectoryFollower(arm.joints, self.kinematics.max_velocity)
         self.gripper = GripperController()
-        self.wrench: Array = np.zeros(6)
         self._drives = drives
+        self._stiffness = np.array((drives or DriveModel()).stiffness)
+        self._damping = np.array((drives or DriveModel()).damping)
+        self._names: tuple[str, ...] = ()
+        self._columns: tuple[list[int], list[int]] = ([], [])
         self._reference: Reference | None = None
         self._servo_pose: Array | None = None
         self._yielding = False
@@ -105,6 +107,11 @@ class ArmController:
     def width(self) -> float:
         """Measured distance of the finger pads [m]."""
         return float(self._fingers.sum())
+
+    @property
+    def wrench(self) -> Array:
+        """(6,) estimate of what the surroundings exert on the tool [N, N m], world axes."""
+        return self._whole_wrench() - self._bias
 
     def servo(self, twist: Array) -> None:
         """Moves the tool with a (6,) twist [m/s, rad/s], world axes, until told otherwise.
@@ -165,7 +172,6 @@ class ArmController:
         """Forgets motions and references: the arm was put elsewhere and rests there."""
         self.follower.stop()
         self.gripper = GripperController()
-        self.wrench = np.zeros(6)
         self._reference = self._servo_pose = self._last = None
         self._yielding = False
         self._wanted_twist, self._twist = np.zeros(6), np.zeros(6)
@@ -173,8 +179,7 @@ class ArmController:
 
     def tare(self) -> None:
         """Takes the present wrench estimate as zero."""
-        self._bias = self._bias + self.wrench
-        self.wrench = np.zeros(6)
+        self._bias = self._whole_wrench()
 
     def update(self, now: float, state: JointState) -> dict[str, float]:
         """One control period.
@@ -186,9 +191,7 @@ class ArmController:
         Returns:
             Position targets by joint name [rad, m].
         """
-        index = {name: i for i, name in enumerate(state.names)}
-        arm = [index[joint] for joint in self.arm.joints]
-        fingers = [index[joint] for joint in self.arm.fingers]
+        arm, fingers = self._found(tuple(state.names))
         self._measured = state.positions[arm]
         self._fingers = state.positions[fingers]
         speed = state.velocities[arm]
@@ -211,7 +214,7 @@ class ArmController:
             self._reference = self._servo_step(dt)
         else:
             self._reference = Reference.at_rest(self._reference.positions)
-        self._estimate_wrench(dt, speed, state.efforts[arm])
+        self._estimate_torques(dt, speed, state.efforts[arm])
         targets = dict(zip(self.arm.joints, self._targets().tolist(), strict=True))
         grip = self.gripper.update(now, state.positions[fingers], state.velocities[fingers])
         if grip is not None:
@@ -250,17 +253,27 @@ class ArmController:
         torque = self.kinematics.inertial_torques(
             reference.positions, reference.velocities, reference.accelerations
         )
-        torque = torque + np.array(self._drives.damping) * reference.velocities
-        return reference.positions + torque / np.array(self._drives.stiffness)
+        torque = torque + self._damping * reference.velocities
+        return reference.positions + torque / self._stiffness
 
-    def _estimate_wrench(self, dt: float, speed: Array, efforts: Array) -> None:
+    def _found(self, names: tuple[str, ...]) -> tuple[list[int], list[int]]:
+        """Where the arm's joints and its fingers are in a state."""
+        if names != self._names:
+            arm, fingers = self.arm.joints, self.arm.fingers
+            self._columns = [names.index(j) for j in arm], [names.index(j) for j in fingers]
+            self._names = names
+        return self._columns
+
+    def _whole_wrench(self) -> Array:
+        return self.kinematics.tool_wrench(self._measured, self._raw)
+
+    def _estimate_torques(self, dt: float, speed: Array, efforts: Array) -> None:
         # The drives' effort of the last period less what the motion that it caused took.
         if dt > 0.0:
             acceleration = (speed - self._speed) / dt
             moving = self.kinematics.inertial_torques(self._measured, speed, acceleration)
             self._raw = self._raw + dt / (_FORCE_FILTER + dt) * ((moving - efforts) - self._raw)
         self._speed = speed
-        self.wrench = self.kinematics.tool_wrench(self._measured, self._raw) - self._bias
 
 
 def _rotated(rotation: Array, vector: Array) -> Array:

@@ -86,9 +86,13 @@ def quaternions(axes: Array) -> Array:
 def rotations(quaternions: Array) -> Array:
     """(N, 3, 3) rotation matrices of (N, 4) unit quaternions in MuJoCo's order."""
     w, x, y, z = quaternions.T
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.moveaxis(np.array(rows), -1, 0)
+    entries = np.empty((9, len(quaternions)))
+    xx, yy, zz = x * x, y * y, z * z
+    entries[0], entries[4], entries[8] = 1 - 2 * (yy + zz), 1 - 2 * (xx + zz), 1 - 2 * (xx + yy)
+    for less, more, product, turn in (
+        (1, 3, x * y, w * z),
+        (6, 2, x * z, w * y),
+        (5, 7, y * z, w * x),
+    ):
+        entries[less], entries[more] = 2 * (product - turn), 2 * (product + turn)
+    return entries.T.reshape(-1, 3, 3)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from bricksim_core.spatial import Array
 
@@ -29,27 +28,27 @@ class Carrier:
         body: The link.
         position: (3,) origin at the start [m].
         rotation: (3, 3) axes at the start.
-        linear: (3,) velocity of the origin that the step found [m/s].
-        angular: (3,) angular velocity that the step found [rad/s].
+        quaternion: (4,) the same in MuJoCo's order.
+        twist: (6,) linear and angular velocity that the step found [m/s, rad/s].
     """
 
     body: int
     position: Array
     rotation: Array
-    linear: Array
-    angular: Array
+    quaternion: Array
+    twist: Array
 
 
 def carrier(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> Carrier:
     """A link after `mj_step`, while the kinematics are still those of the step's start."""
-    linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
-    mujoco.mj_jacBody(model, data, linear, angular, body)
+    jacobian = np.zeros((6, model.nv))
+    mujoco.mj_jacBody(model, data, jacobian[:3], jacobian[3:], body)
     return Carrier(
         body,
         data.xpos[body].copy(),
         data.xmat[body].reshape(3, 3).copy(),
-        linear @ data.qvel,
-        angular @ data.qvel,
+        data.xquat[body].copy(),
+        jacobian @ data.qvel,
     )
 
 
@@ -69,13 +68,19 @@ def carry(
         start: (3,) its position at the start of the step [m].
         dt: Length of the step [s].
     """
+    # MuJoCo's own functions: scipy's rotations take ten times as long for one.
+    linear, angular = link.twist[:3], link.twist[3:]
     end = data.xmat[link.body].reshape(3, 3)
-    arm = start - link.position
-    true = data.xpos[link.body] + end @ link.rotation.T @ arm
-    straight = start + dt * (link.linear + np.cross(link.angular, arm))
+    arm, swept = start - link.position, np.zeros(3)
+    mujoco.mju_cross(swept, angular, arm)
+    true = data.xpos[link.body] + end @ (link.rotation.T @ arm)
+    straight = start + dt * (linear + swept)
     data.qpos[qpos[:3]] += true - straight
-    turned = Rotation.from_rotvec(dt * link.angular).as_matrix() @ link.rotation
-    x, y, z, w = Rotation.from_matrix(end @ turned.T).as_quat()
-    quaternion = np.zeros(4)
-    mujoco.mju_mulQuat(quaternion, np.array([w, x, y, z]), data.qpos[qpos[3:]])
-    data.qpos[qpos[3:]] = quaternion / np.linalg.norm(quaternion)
+    turned, quaternion = np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(4)
+    mujoco.mju_quatIntegrate(turned, angular, dt)
+    mujoco.mju_mulQuat(turned, turned.copy(), link.quaternion)
+    mujoco.mju_negQuat(turned, turned.copy())
+    mujoco.mju_mulQuat(quaternion, turned, data.qpos[qpos[3:]])
+    mujoco.mju_mulQuat(quaternion, data.xquat[link.body], quaternion.copy())
+    mujoco.mju_normalize4(quaternion)
+    data.qpos[qpos[3:]] = quaternion

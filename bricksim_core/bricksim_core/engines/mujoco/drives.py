@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,12 @@ class DriveConstants:
     speed: Array
     armature: Array
     friction: Array
+
+    @cached_property
+    def free_acceleration(self) -> Array:
+        """(J,) acceleration of the free motors at the greatest force [rad/s^2 or m/s^2]."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(self.force / self.armature)
 
 
 @dataclass(eq=False)
@@ -111,7 +118,7 @@ class StepDrives:
         dt: float,
     ) -> None:
         reach = constants.speed * dt
-        state.set_point += np.clip(state.target - state.set_point, -reach, reach)
+        state.set_point += np.minimum(np.maximum(state.target - state.set_point, -reach), reach)
         drive = constants.stiffness * (state.set_point - position - dt * velocity)
         drive -= constants.damping * velocity
         self._inertia = dt * constants.damping + dt**2 * constants.stiffness
@@ -119,13 +126,11 @@ class StepDrives:
         # tells nothing: then by that of the free motor at the limit, which a drive that only brakes
         # would overshoot with. (A constant force per step shakes a light joint for ever.)
         limit = constants.force
-        with np.errstate(divide="ignore", invalid="ignore"):
-            free = np.sign(drive) * limit / constants.armature
-        against = state.acceleration * drive < 0.0
-        expected = np.where(against, np.nan_to_num(free), state.acceleration)
-        self._limited = np.sign(drive) * (drive - self._inertia * expected) > limit
-        self._inertia = np.where(self._limited, 0.0, self._inertia)
-        self._drive = np.where(self._limited, np.clip(drive, -limit, limit), drive)
+        against, sign = state.acceleration * drive < 0.0, np.sign(drive)
+        expected = np.where(against, sign * constants.free_acceleration, state.acceleration)
+        limited = sign * (drive - self._inertia * expected) > limit
+        self._inertia = np.where(limited, 0.0, self._inertia)
+        self._drive = np.where(limited, np.minimum(np.maximum(drive, -limit), limit), drive)
         self._state = state
         self._friction = dt * constants.friction
         self.force = self._drive - constants.friction * velocity

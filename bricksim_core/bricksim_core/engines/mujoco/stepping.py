@@ -142,11 +142,12 @@ def _holding(
 ) -> Mapping[tuple[int, str], Mapping[str, float]]:
     """Normal impulses [N s] by (component, robot) and link."""
     holding: dict[tuple[int, str], dict[str, float]] = {}
-    for row in np.flatnonzero(contacts.other > 0).tolist():  # 0 is the ground
-        component = index.component_of[int(contacts.part_b[row])]
-        robot, link = contacts.names[contacts.other[row]].split("/", 1)
-        links = holding.setdefault((component, robot), {})
-        links[link] = links.get(link, 0.0) + float(contacts.normal_impulse[row])
+    rows = np.flatnonzero(contacts.other > 0)  # 0 is the ground
+    columns = (contacts.part_b, contacts.other, contacts.normal_impulse)
+    for part, other, impulse in zip(*(column[rows].tolist() for column in columns), strict=True):
+        robot, link = contacts.names[other].split("/", 1)
+        links = holding.setdefault((index.component_of[part], robot), {})
+        links[link] = links.get(link, 0.0) + impulse
     return holding
 
 
