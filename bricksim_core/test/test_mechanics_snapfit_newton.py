@@ -73,3 +73,17 @@ def test_a_large_wall_that_falls_over_is_solved_and_in_equilibrium():
     assert solution.utilization.max() == pytest.approx(2.0, rel=1e-4)
     total = internal_wrenches(layout, solution, system.contacts) + loads
     assert np.abs(total[~anchored]).max() < 1e-6 * np.abs(loads).max()
+
+
+def test_an_arm_of_a_thousand_bricks_far_beyond_its_limit_is_answered():
+    """Rounding leaves no solver but the last one; statics alone tells load over capacity."""
+    column = [f"2x2 (0,0,{k})" for k in (0, 1)]
+    arm = [f"2x2 ({k},0,{2 + k % 2})" for k in range(970)]
+    layout, anchored = single_component(text_structure("\n".join(column + arm), (972, 2)))
+    system = SnapFitModel().system(layout, anchored)
+    loads = weights(layout)
+    solution = system.solve(loads)
+    assert solution.status is not SolveStatus.FAILED
+    factor = system.safety_factor(loads).factor
+    assert factor < 2e-3
+    assert solution.utilization.max() == pytest.approx(1.0 / factor, rel=1e-5)

@@ -41,8 +41,6 @@ class Solution:
         imbalance: Norm of the part of the loads that no internal force can balance over the norm
             of the loads.
         solve_time: Wall time [s].
-        joint_wrench: (C, 6) wrench that connection and faces together exert on the lower part, as
-            `connection_wrench`; None if the model cannot tell which faces go with a connection.
     """
 
     status: SolveStatus
@@ -51,7 +49,6 @@ class Solution:
     forces: Callable[[], tuple[Array, Array]]
     imbalance: float
     solve_time: float
-    joint_wrench: Array | None = None
 
     @property
     def connection_wrench(self) -> Array:

@@ -39,6 +39,7 @@ from bricksim_core.mechanics.snapfit.normal import (
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
+    MAX_KEPT,
     PUSH_TOLERANCE,
     TOLERANCE,
     Equations,
@@ -474,21 +475,18 @@ class SnapFitSystem:
             yielded = self._solver.solve(displacements, guess, pivots)
             if yielded is not None:
                 return yielded
-        large = joints >= LARGE
-        if large:
+        if joints >= LARGE:
             yielded = self._newton.solve(free_loads, np.zeros(0, dtype=np.int64))
-            yielded = yielded or self._newton.solve_softly(free_loads)
-            if yielded is not None:
-                return yielded
+            return yielded or self._newton.solve_softly(free_loads)
         guess = self._whole.likely(free_loads, wrench)
         many = len(guess) > MANY
         if many:
             yielded = self._newton.solve(free_loads, guess)
         else:
             yielded = self._solver.solve(displacements, guess)
-        if yielded is None and not large:
+        if yielded is None:
             yielded = self._newton.solve_softly(free_loads)
-        if yielded is None and many:
+        if yielded is None and many and len(guess) <= MAX_KEPT:
             yielded = self._solver.solve(displacements, guess)
         return yielded
 
@@ -508,7 +506,6 @@ class SnapFitSystem:
             status=status,
             message=message,
             utilization=self.joints.utilization(wrench),
-            joint_wrench=wrench,
             forces=partial(_forces, self.joints, self._footprints[2], yielded),
             imbalance=max(imbalance, self._ground_tension(yielded.wrench)),
             solve_time=time.perf_counter() - start,

@@ -137,6 +137,9 @@ class WholeProblem:
     def yielded(self, loads: Array) -> Yielded:
         """Least overload, then least energy: what `YieldSolver.solve` solves, in two stages.
 
+        Where no least energy is found the forces are others of the least overload: right for what
+        is overloaded, anything up to the limit elsewhere.
+
         Args:
             loads: (F,) scaled b [N].
 
@@ -175,10 +178,10 @@ class WholeProblem:
             self._lower[:width],
             feasible=True,
         )
-        if second.status != piqp.PIQP_SOLVED:
-            raise SolverError(f"energy: interior point method ended with {second.status.name}")
-        wrench = second.x[: 6 * joints].reshape(-1, 6)
-        push = np.maximum(second.x[6 * joints :], 0.0)
+        # Without the second answer the first one's forces are balanced and no more overloaded.
+        forces = second.x if second.status == piqp.PIQP_SOLVED else first.x[:width]
+        wrench = forces[: 6 * joints].reshape(-1, 6)
+        push = np.maximum(forces[6 * joints :], 0.0)
         return Yielded(wrench, push, np.zeros(0, dtype=np.int64), np.zeros(0))
 
 

@@ -53,8 +53,8 @@ NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
 
 MAX_KEPT = 600
-"""Rows and pushes beyond which what is known of them is forgotten after a solve: two dense rows
-each."""
+"""Rows and pushes beyond which what is known of them is forgotten after a solve, and no search is
+begun: two dense rows each, and a dense matrix of them at every change."""
 
 _SPARSE_FROM = 100
 """New rows and pushes from which on their loads are taken as a sparse matrix."""
