@@ -292,6 +292,27 @@ def test_a_wrench_wakes_what_it_acts_on_and_what_touches_it(resting):
     assert found == pytest.approx(weight - push * engine.timestep, rel=0.05)
 
 
+def test_what_slept_in_a_snapshot_sleeps_after_it_is_restored(resting):
+    engine, reports, layouts = resting
+    snapshot = engine.snapshot()
+    engine.apply_wrench(100, np.array([1.0, 0, 0, 0, 0, 0]))
+    for _ in range(5):
+        engine.step()
+    engine.restore(snapshot)
+    report = engine.step()
+    awake = dict(zip(report.component_ids.tolist(), report.still.tolist(), strict=True))
+    assert all(awake.values()), awake
+    np.testing.assert_array_equal(report.world_T_component, reports[-1].world_T_component)
+    for name in ("position", "impulse", "part_a", "part_b"):
+        found, wanted = (getattr(r.contacts, name) for r in (report, reports[-1]))
+        np.testing.assert_array_equal(found, wanted)
+    # And it wakes as if it had never been away, with what lies on it.
+    engine.apply_wrench(100, np.array([0, 0, 0.5 * layouts[100].masses[0] * 9.81, 0, 0, 0]))
+    report = engine.step()
+    rows = dict(zip(report.component_ids.tolist(), report.still.tolist(), strict=True))
+    assert [rows[i] for i in (100, 101, 102)] == [False, False, True]
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_what_stood_on_something_falls_when_it_goes(resting, held):
     engine, _, layouts = resting

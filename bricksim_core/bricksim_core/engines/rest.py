@@ -144,6 +144,10 @@ class Rest:
         self._restless |= woken
         self.contacts = take_contacts(self.contacts, self._of_sleepers(self.contacts))
 
+    def resume(self, asleep: NDArray[np.bool_], contacts: Contacts) -> None:
+        """Lets those of the (K,) components sleep that did in a snapshot, with their contacts."""
+        self.asleep, self.contacts = asleep, contacts
+
     def observe(
         self, poses: Array, contacts: Contacts, pushed: Collection[int]
     ) -> NDArray[np.bool_]:

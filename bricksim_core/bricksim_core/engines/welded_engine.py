@@ -79,7 +79,8 @@ class WeldedRobot(Protocol):
 class Snapshot:
     """State of the engine; of PhysX what it gives away: poses, velocities, joints, targets.
 
-    ``part_motion`` is that of the bodies themselves, in the order of the scene's groups.
+    ``part_motion`` is that of the bodies themselves, in the order of the scene's groups;
+    ``asleep`` the components that sleep and ``resting`` the contacts that they keep.
     """
 
     time: float
@@ -88,6 +89,8 @@ class Snapshot:
     seated: frozenset[tuple[int, int]]
     wrenches: Mapping[int, Array]
     robots: Mapping[str, object]
+    asleep: frozenset[int]
+    resting: Contacts
 
 
 class WeldedEngine(ABC):
@@ -296,6 +299,8 @@ class WeldedEngine(ABC):
             seated=self.scene.seated,
             wrenches=dict(self._wrenches),
             robots={name: robot.save() for name, robot in self.robots.items()},
+            asleep=frozenset(self.scene.ids[self._rest.asleep].tolist()),
+            resting=self._rest.contacts,
         )
 
     def restore(self, snapshot: object) -> None:
@@ -304,6 +309,10 @@ class WeldedEngine(ABC):
             raise EngineError("the snapshot is not one of this engine with the same robots")
         self.restart()
         self.take_over(snapshot)
+        if snapshot.asleep:
+            asleep = np.isin(self.scene.ids, list(snapshot.asleep))
+            self.put_to_sleep(self._parts_of(asleep), True)
+            self._rest.resume(asleep, snapshot.resting)
 
     def take_over(self, snapshot: Snapshot) -> None:
         """Puts what a snapshot holds into an empty scene; robots that it does not know stay."""
