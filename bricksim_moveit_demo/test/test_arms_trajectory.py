@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trajectories: interpolation, FollowJointTrajectory's rules, and the arm in the simulator."""
 
+import itertools
+
 import numpy as np
 import pytest
 from arms_support import bench, tool_down, yawed
 from scipy.interpolate import CubicHermiteSpline
+from scipy.spatial.transform import Rotation
 
 from bricksim_core.parts import STUD_HEIGHT, BrickShape
+from bricksim_core.spatial import transform_points
 from bricksim_moveit_demo.control.trajectory import Status, Tolerances, TrajectoryFollower
 from bricksim_moveit_demo.errors import CanceledError, ControllerError, Outcome, TaskError
 from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, boxes_overlap, hand_boxes
@@ -220,6 +224,40 @@ def test_free_motions_keep_a_clearance_to_bricks():
     assert grazed and not any(grazed)
     np.testing.assert_allclose(kinematics.tool_pose(goal), motion.tool, atol=1e-4)
     np.testing.assert_allclose(b.world.part_pose(1), place, atol=1e-4)
+
+
+def test_free_motions_keep_a_clearance_to_the_table():
+    b = bench({}, {})
+    motion = b.handler.motion
+    kinematics, fingers = motion.controller.kinematics, motion.controller.width
+    corners = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+
+    def gap(tool):
+        """Height of the hand's lowest corner [m]."""
+        boxes = hand_boxes(fingers)
+        return min(
+            transform_points(tool @ box.pose, corners * box.size)[:, 2].min() for box in boxes
+        )
+
+    def low(x, y, *tilt):
+        """A tilted hand 12 mm above the table."""
+        pose = tool_down(x, y, 0.0)
+        pose[:3, :3] = Rotation.from_euler("xy", tilt, degrees=True).as_matrix() @ pose[:3, :3]
+        pose[2, 3] = 0.012 - gap(pose)
+        return pose
+
+    # Straight in joint space, the tips pass 1 mm above the table half way.
+    scene, arm = b.world.planning_scene(), motion.arm
+    start = b.planner.reach(scene, arm, low(0.53, -0.02, 9.0, -13.0))[0]
+    scene = scene.with_positions(dict(zip(arm.joints, start.tolist(), strict=True)))
+    goal = b.planner.reach(scene, arm, low(0.42, -0.28, -23.0, -23.0))[0]
+    motion.go_to_joints([start])
+    direct = b.planner.plan_to_joints(b.world.planning_scene(), arm, [goal])
+    assert min(gap(kinematics.tool_pose(q)) for q in direct.positions) < 0.002
+    gaps = []
+    b.world.listeners.append(lambda _: gaps.append(gap(motion.controller.measured_tool)))
+    motion.go_to_joints([goal])
+    assert min(gaps) > 0.003
 
 
 def test_a_free_motion_that_runs_into_something_ends():
