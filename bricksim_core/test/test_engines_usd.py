@@ -285,7 +285,8 @@ BRICK = (
     [
         ("#usda 1.0\n", "upAxis is Y, expected Z"),
         ('#usda 1.0\n(\n upAxis = "Z"\n)\n', "no prim has lego:part_kind"),
-        ("hello", "not a USD stage"),
+        ("hello", "bad.usda: not a USD stage$"),
+        ('#usda 1.0\ndef "B"\n{\n token x = = 3\n}\n', "not a USD stage: line 4: Expected }"),
         (BRICK.format(""), "/B.lego:brick_dimensions is None, expected 3"),
         (BRICK.format(" int3 lego:brick_dimensions = (2, 0, 3)"), "/B: width is 0"),
         (BRICK.format(" double3 lego:brick_dimensions = (2, 1.5, 3)"), "expected integers"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -81,6 +82,14 @@ def author_structure(author: StageAuthor, structure: Structure) -> None:
         author_connection(author.stage, connection)
 
 
+def _where(error: Tf.ErrorException) -> str:
+    """Line and reason of OpenUSD's parser, empty where it tells none (no text, not its header)."""
+    for part in error.args:
+        if found := re.search(r":(\d+):\d+: (.+)", part.commentary):
+            return ": line {}: {}".format(*found.groups())
+    return ""
+
+
 def read_stage(path: str | os.PathLike[str]) -> Structure:
     """Reads bricks and connections marked by ``lego:*`` attributes from a USD stage.
 
@@ -96,8 +105,8 @@ def read_stage(path: str | os.PathLike[str]) -> Structure:
         raise FormatError(f"{file}: no such file")
     try:
         stage = Usd.Stage.Open(file)
-    except Tf.ErrorException:
-        raise FormatError(f"{file}: not a USD stage") from None
+    except Tf.ErrorException as error:
+        raise FormatError(f"{file}: not a USD stage{_where(error)}") from None
     up = UsdGeom.GetStageUpAxis(stage)
     if up != UsdGeom.Tokens.z:
         raise FormatError(f"{file}: upAxis is {up}, expected Z")
