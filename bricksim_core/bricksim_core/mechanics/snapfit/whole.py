@@ -148,7 +148,10 @@ class WholeProblem:
         """
         width, joints = self._width, self._joints
         rows, joint, _ = self._rows(self._all_rows.any(axis=2))
-        limit = self._limits.limit[joint]
+        # In units of what the bonded structure would bear, so that overloads are of order one.
+        bonded = self._structure.wrenches(self._structure.displacements(loads))
+        scale = max(1.0, float(self._limits.greatest(bonded).max(initial=0.0)))
+        loads, limit = loads / scale, self._limits.limit[joint] / scale
         weight = self._limits.softness.min() / self._limits.softness
         first = interior_point(
             sp.diags_array(np.concatenate([np.zeros(width), weight])),
@@ -163,14 +166,14 @@ class WholeProblem:
         if first.status != piqp.PIQP_SOLVED:
             raise SolverError(f"overload: interior point method ended with {first.status.name}")
         excess = np.maximum(first.x[width:], 0.0)
-        relaxed = _RELAXED * max(1.0, float(excess.max(initial=0.0)))
+        relaxed = _RELAXED * max(1.0 / scale, float(excess.max(initial=0.0)))
         excess[excess < relaxed] = 0.0
 
         energy = np.concatenate([1.0 / self._structure.stiffness, self._compliance])
         unit = float(np.median(energy))
         second = interior_point(
             sp.diags_array(energy / unit),
-            np.concatenate([np.zeros(6 * joints), self._gap / unit]),
+            np.concatenate([np.zeros(6 * joints), self._gap / scale / unit]),
             self._equal[:, :width],
             loads,
             rows[:, :width],
@@ -180,8 +183,8 @@ class WholeProblem:
         )
         # Without the second answer the first one's forces are balanced and no more overloaded.
         forces = second.x if second.status == piqp.PIQP_SOLVED else first.x[:width]
-        wrench = forces[: 6 * joints].reshape(-1, 6)
-        push = np.maximum(forces[6 * joints :], 0.0)
+        wrench = scale * forces[: 6 * joints].reshape(-1, 6)
+        push = scale * np.maximum(forces[6 * joints :], 0.0)
         return Yielded(wrench, push, np.zeros(0, dtype=np.int64), np.zeros(0))
 
 

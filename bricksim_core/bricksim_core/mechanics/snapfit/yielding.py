@@ -46,7 +46,7 @@ MAX_MEMBERS = 3000
 HARDENINGS = 20
 """Solves that take the softness out."""
 
-ACCEPTED = 1e-3
+ACCEPTED = 1e-6
 """Part of the greatest overload that overloads may be wrong by where these solves do not settle."""
 
 NEGATIVE = 1e-12
