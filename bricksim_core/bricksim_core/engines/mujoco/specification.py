@@ -89,7 +89,8 @@ def scene_spec(options: SceneOptions, robots: Iterable[Robot], capacity: Capacit
     option.impratio = contact.friction_impedance_ratio
     # Velocities are then exactly those that the contact solver found; see drives.py.
     option.integrator = mujoco.mjtIntegrator.mjINT_EULER
-    # Fast bodies meet what is in their way in this step instead of passing through it.
+    # Fast bodies meet what is in their way in this step instead of passing through it. Without
+    # robots `masking.set_foresight` says when.
     option.enableflags |= mujoco.mjtEnableBit.mjENBL_SPECULATIVE
     # An unstable state is reported, not silently reset.
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
