@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bricksim_core.errors import TopologyError
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_moveit_demo.choosing import Choice
-from bricksim_moveit_demo.connections import expectation, relative_pose
+from bricksim_moveit_demo.connections import expectation, joined, relative_pose
 from bricksim_moveit_demo.description import READY
-from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError, UnreachableError
+from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.exchanging import stand_back, take
 from bricksim_moveit_demo.grasps import (
     Grasp,
@@ -203,7 +202,7 @@ def foresee(taker: Hand, giver: Hand, group: HeldGroup) -> Meeting:
         UnreachableError: They cannot.
     """
     world, part = giver.world, group.holder
-    whole = joined(world.graph, group)
+    whole = joined(world.graph, [join.goal for join in group.joins])
     lying = giver.locate(part)
     failures: dict[str, None] = {}
     for hold, offers in itertools.islice(_holds(taker, giver, group, whole), _HOLDS):
@@ -220,23 +219,6 @@ def foresee(taker: Hand, giver: Hand, group: HeldGroup) -> Meeting:
             return Meeting(choice, meeting, hold, scene)
     reasons = "; ".join(itertools.islice(failures, 4)) or "the other hand has no room beside it"
     raise UnreachableError(f"brick {part} cannot be held in the air by a second hand: {reasons}")
-
-
-def joined(graph: BrickTopologyGraph, group: HeldGroup) -> BrickTopologyGraph:
-    """A copy of a scene's graph in which the joins of a group are made.
-
-    Raises:
-        TaskError: One is impossible.
-    """
-    trial = graph.copy()
-    for goal in (join.goal for join in group.joins):
-        if trial.component_of(goal.part) == trial.component_of(goal.target):
-            continue
-        try:
-            trial.connect(goal.target, goal.part, goal.offset, goal.yaw)
-        except TopologyError as error:
-            raise TaskError(str(error), Outcome.INVALID_GOAL) from error
-    return trial
 
 
 # -- inside ---------------------------------------------------------------------------------------

@@ -271,6 +271,32 @@ def _held_together(steps: Sequence[Insertion]) -> tuple[Insertion, ...]:
     return tuple(same) if holder is not None else ()
 
 
+def _in_hand(steps: Sequence[Insertion]) -> tuple[Insertion, ...]:
+    """The first step and those that follow while its part stays in the hand."""
+    part, chain = steps[0].goal.part, []
+    for step in steps:
+        if step.goal.part != part:
+            break
+        chain.append(step)
+        if step.release:
+            break
+    return tuple(chain)
+
+
+def _before_firm(
+    steps: Sequence[Insertion], chain: Sequence[Insertion], firm: Collection[int]
+) -> list[Insertion]:
+    """Steps that join parts to what a chain of steps begins, before that becomes a part of what
+    stands firm."""
+    rest, standing, loose = steps[len(chain) :], set(firm), []
+    for step in rest:
+        if step.goal.target in standing or step.holder is not None:
+            standing.add(step.goal.part)
+        else:
+            loose.append(step)
+    return loose
+
+
 def _join_of(step: Insertion, ids: Mapping[int, int]) -> Join:
     """A step in ids of the scene."""
     goal = replace(
@@ -335,7 +361,7 @@ class StructureBuilder:
                 continue
             done = sum(r.success for r in reports)
             # With both hands in the air no further bricks can come.
-            coming = _held_together(steps[index:]) or (step,)
+            coming = _held_together(steps[index:]) or _in_hand(steps[index:])
             if self._supply is not None:
                 try:
                     for each in coming:
@@ -346,7 +372,8 @@ class StructureBuilder:
             # What hangs together with a brick that does not get to its seat does not, either.
             together = self._together(step.goal.part, ids or {})
             report = self._raise(steps[index:], ids or {})
-            report = report or self._insert(step, ids or {}, done, len(steps))
+            first, canceled = self._site(steps[index:], ids or {})
+            report = report or canceled or self._insert(step, ids or {}, done, len(steps), first)
             reports.append(report)
             if not report.success:
                 failed |= together
@@ -377,11 +404,56 @@ class StructureBuilder:
         names = {there: here for here, there in ids.items()}
         return {names.get(p, p) for p in graph.component_parts(graph.component_of(own))} | {part}
 
-    def _insert(self, step: Insertion, ids: Mapping[int, int], done: int, total: int) -> Report:
-        """Lets the nearest arm that reaches do it."""
+    def _site(
+        self, steps: Sequence[Insertion], ids: Mapping[int, int]
+    ) -> tuple[str | None, Report | None]:
+        """Sees to it that what a part is joined to on the table lies well for that.
+
+        Returns:
+            The arm for which it does, None if it does for none; the report of a canceled task.
+        """
+        part = steps[0].goal.part
+        if steps[0].holder is not None or len(self._order(ids.get(part, part))) < len(
+            self._handlers
+        ):
+            return None, None
+        chain = _in_hand(steps)
+        goals = [_join_of(step, ids).goal for step in chain]
+        later = [_join_of(step, ids).goal for step in _before_firm(steps, chain, self._firm(ids))]
+        graph, world = self._world.graph, self._world
+        if any(p not in graph for g in goals for p in (g.part, g.target)) or all(
+            world.is_fixed(g.target) for g in goals
+        ):
+            return None, None
+        later = [g for g in later if g.part in graph and g.target in graph]
+        for moving, name in itertools.product((False, True), self._order(goals[0].part)):
+            others = [handler for other, handler in self._handlers.items() if other != name]
+            report = self._handlers[name].make_room(goals, later, others, moving=moving)
+            if report.success:
+                return name, None
+            if report.outcome is Outcome.CANCELED:
+                return None, report
+        return None, None
+
+    def _firm(self, ids: Mapping[int, int]) -> set[int]:
+        """Parts of the structure that the world holds."""
+        graph = self._world.graph
+        names = {there: here for here, there in ids.items()}
+        return {names.get(p, p) for p in graph.part_ids if self._world.is_fixed(p)}
+
+    def _insert(
+        self,
+        step: Insertion,
+        ids: Mapping[int, int],
+        done: int,
+        total: int,
+        first: str | None = None,
+    ) -> Report:
+        """Lets the nearest arm that reaches do it, or a given one first."""
         join = _join_of(step, ids)
         report: Report | None = None
-        for arm in self._order(join.goal.part) if step.holder is None else [self._giver()]:
+        order = sorted(self._order(join.goal.part), key=lambda name: name != first)
+        for arm in order if step.holder is None else [self._giver()]:
             if self._starting is not None:
                 self._starting(join.goal.part, arm, done, total)
             others = [handler for name, handler in self._handlers.items() if name != arm]

@@ -82,7 +82,7 @@ class GraspChooser:
         """
         scene = self._motion.world.planning_scene()
         if moved is not None:
-            scene = self._moved(scene, *moved)
+            scene = self.moved(scene, *moved)
         if seat is not None and up is None:
             up = seat[1][:3, 2]
         seen: dict[int, Array] = {}
@@ -233,13 +233,7 @@ class GraspChooser:
         """Width [m] to which the gripper opens before a grasp."""
         return min(grasp.width + 2.0 * self._parameters.open_clearance, MAX_WIDTH)
 
-    # -- inside -----------------------------------------------------------------------------
-
-    def _at(self, part: int, reference: int, world_T_reference: Array) -> Array:
-        """Pose of a part when another one of its component is at a pose."""
-        return world_T_reference @ relative_pose(self._motion.world.graph, reference, part)
-
-    def _moved(self, scene: PlanningScene, part: int, world_T_part: Array) -> PlanningScene:
+    def moved(self, scene: PlanningScene, part: int, world_T_part: Array) -> PlanningScene:
         """A scene with a component elsewhere."""
         graph = self._motion.world.graph
         boxes = {
@@ -249,6 +243,12 @@ class GraspChooser:
             for other in graph.component_parts(graph.component_of(part))
         }
         return replace(scene, objects={**scene.objects, **boxes})
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _at(self, part: int, reference: int, world_T_reference: Array) -> Array:
+        """Pose of a part when another one of its component is at a pose."""
+        return world_T_reference @ relative_pose(self._motion.world.graph, reference, part)
 
     def _refusal(
         self,

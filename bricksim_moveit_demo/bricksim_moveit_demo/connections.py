@@ -86,6 +86,23 @@ def expectation(graph: BrickTopologyGraph, goal: InsertionGoal) -> Expectation:
     return Expectation(parts, frozenset(connections_of(trial, parts)))
 
 
+def joined(graph: BrickTopologyGraph, goals: Iterable[InsertionGoal]) -> BrickTopologyGraph:
+    """A copy of a scene's graph in which insertions are made.
+
+    Raises:
+        TaskError: One is impossible.
+    """
+    trial = graph.copy()
+    for goal in goals:
+        if trial.component_of(goal.part) == trial.component_of(goal.target):
+            continue
+        try:
+            trial.connect(goal.target, goal.part, goal.offset, goal.yaw)
+        except TopologyError as error:
+            raise TaskError(str(error), Outcome.INVALID_GOAL) from error
+    return trial
+
+
 def relative_pose(graph: BrickTopologyGraph, part: int, other: int) -> Array:
     """(4, 4) part_T_other [m] of two parts of one component."""
     relative = graph.relative_grid_pose(part, other)

@@ -22,6 +22,7 @@ from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.recovering import clear_hand, recover
 from bricksim_moveit_demo.removing import require_removable, try_removal
 from bricksim_moveit_demo.reports import Feedback, InsertionGoal, Report, Stage
+from bricksim_moveit_demo.siting import prepare
 from bricksim_moveit_demo.world import World
 
 _HOPELESS = (
@@ -133,6 +134,37 @@ class BrickHandler:
             return broken
 
         return self._run(part_id, parameters, task)
+
+    def make_room(
+        self,
+        goals: Sequence[InsertionGoal],
+        later: Sequence[InsertionGoal] = (),
+        others: Sequence[BrickHandler] = (),
+        *,
+        moving: bool = True,
+    ) -> Report:
+        """Moves bricks on the table to where others can be joined to them; see `siting.prepare`.
+
+        Args:
+            goals: Insertions of one part, which stays in the hand from one to the next.
+            later: What is joined afterwards.
+            others: Other arms, which may move the bricks, too.
+            moving: False: nothing moves, the report tells whether all lies well.
+        """
+        hands = [self.hand, *(other.hand for other in others)]
+        for hand in hands:
+            hand.use(self.parameters)
+
+        def task(_record: _Record) -> tuple[int, ...]:
+            try:
+                prepare(self.hand, hands if moving else (), goals, later)
+            except TaskError:
+                for hand in hands if moving else ():
+                    hand.motion.relax()
+                raise
+            return ()
+
+        return self._run(goals[0].target, None, task)
 
     # -- pieces, for tasks of two arms ----------------------------------------------------------
 

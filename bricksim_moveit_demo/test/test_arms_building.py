@@ -86,6 +86,37 @@ def test_sub_assembly_is_joined_on_the_table_and_put_in_place_whole():
     assert _same_connections(simulator.graph, structure.graph)
 
 
+def test_sub_assembly_is_joined_where_it_has_room():
+    # Brick 2 is to hang below brick 3, four studs beside brick 1: where brick 4 lies.
+    line = BrickShape(8, 1)
+    there = bench(
+        {1: BrickShape(4, 1), 2: line, 3: line, 4: BrickShape(2, 2)},
+        {
+            1: yawed(0.4, -0.2),
+            2: yawed(0.45, 0.3),
+            3: yawed(0.45, 0.2),
+            4: yawed(0.48, -0.2),
+        },
+    )
+    onto_the_line = InsertionGoal(3, 2, (-6, 0), 0)
+    onto_the_short_one = InsertionGoal(3, 1, (2, 0), 0)
+    goals = [onto_the_line, onto_the_short_one]
+    before = there.world.part_pose(1)
+    refused = there.handler.make_room(goals, moving=False)
+    assert refused.outcome is Outcome.UNREACHABLE, refused
+    assert "brick 1" in refused.message
+    np.testing.assert_allclose(there.world.part_pose(1), before, atol=1e-4)
+    obstacle = there.world.part_pose(4)
+    builder = StructureBuilder(there.world, {there.handler.motion.arm.name: there.handler})
+    summary = builder.build(
+        [Insertion(onto_the_line, (), release=False), Insertion(onto_the_short_one, ())]
+    )
+    assert summary.success, summary
+    assert [report.tries for report in summary.reports] == [1, 1]
+    assert np.linalg.norm((there.world.part_pose(1) - before)[:2, 3]) > 0.02
+    np.testing.assert_allclose(there.world.part_pose(4), obstacle, atol=1e-3)
+
+
 def test_same_seed_same_run():
     runs = [_build("2x4 (4,4,0)\n", seed=11) for _ in range(2)]
     poses = [simulator.part_pose(1) for _, simulator, _ in runs]
