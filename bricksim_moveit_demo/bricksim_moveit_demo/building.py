@@ -371,9 +371,10 @@ class StructureBuilder:
                     break
             # What hangs together with a brick that does not get to its seat does not, either.
             together = self._together(step.goal.part, ids or {})
-            report = self._raise(steps[index:], ids or {})
-            first, canceled = self._site(steps[index:], ids or {})
-            report = report or canceled or self._insert(step, ids or {}, done, len(steps), first)
+            report, first = self._raise(steps[index:], ids or {}), None
+            if report is None:
+                first, report = self._site(steps[index:], ids or {})
+            report = report or self._insert(step, ids or {}, done, len(steps), first)
             reports.append(report)
             if not report.success:
                 failed |= together
