@@ -283,13 +283,10 @@ def _in_hand(steps: Sequence[Insertion]) -> tuple[Insertion, ...]:
     return tuple(chain)
 
 
-def _before_firm(
-    steps: Sequence[Insertion], chain: Sequence[Insertion], firm: Collection[int]
-) -> list[Insertion]:
-    """Steps that join parts to what a chain of steps begins, before that becomes a part of what
-    stands firm."""
-    rest, standing, loose = steps[len(chain) :], set(firm), []
-    for step in rest:
+def _before_firm(steps: Sequence[Insertion], firm: Collection[int]) -> list[Insertion]:
+    """Steps that join parts to what does not stand firm yet."""
+    standing, loose = set(firm), []
+    for step in steps:
         if step.goal.target in standing or step.holder is not None:
             standing.add(step.goal.part)
         else:
@@ -305,6 +302,12 @@ def _join_of(step: Insertion, ids: Mapping[int, int]) -> Join:
         target=ids.get(step.goal.target, step.goal.target),
     )
     return Join(goal, tuple((ids.get(part, part), grasp) for part, grasp in step.grasps))
+
+
+def _named(parts: Iterable[int], ids: Mapping[int, int]) -> set[int]:
+    """Parts of the scene in ids of the structure."""
+    names = {there: here for here, there in ids.items()}
+    return {names.get(part, part) for part in parts}
 
 
 class StructureBuilder:
@@ -402,8 +405,7 @@ class StructureBuilder:
         graph, own = self._world.graph, ids.get(part, part)
         if own not in graph:
             return {part}
-        names = {there: here for here, there in ids.items()}
-        return {names.get(p, p) for p in graph.component_parts(graph.component_of(own))} | {part}
+        return _named(graph.component_parts(graph.component_of(own)), ids) | {part}
 
     def _site(
         self, steps: Sequence[Insertion], ids: Mapping[int, int]
@@ -420,8 +422,9 @@ class StructureBuilder:
             return None, None
         chain = _in_hand(steps)
         goals = [_join_of(step, ids).goal for step in chain]
-        later = [_join_of(step, ids).goal for step in _before_firm(steps, chain, self._firm(ids))]
         graph, world = self._world.graph, self._world
+        firm = _named((p for p in graph.part_ids if world.is_fixed(p)), ids)
+        later = [_join_of(step, ids).goal for step in _before_firm(steps[len(chain) :], firm)]
         if any(p not in graph for g in goals for p in (g.part, g.target)) or all(
             world.is_fixed(g.target) for g in goals
         ):
@@ -435,12 +438,6 @@ class StructureBuilder:
             if report.outcome is Outcome.CANCELED:
                 return None, report
         return None, None
-
-    def _firm(self, ids: Mapping[int, int]) -> set[int]:
-        """Parts of the structure that the world holds."""
-        graph = self._world.graph
-        names = {there: here for here, there in ids.items()}
-        return {names.get(p, p) for p in graph.part_ids if self._world.is_fixed(p)}
 
     def _insert(
         self,

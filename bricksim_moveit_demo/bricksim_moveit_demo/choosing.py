@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bricksim_core.spatial import Array
-from bricksim_moveit_demo.connections import relative_pose
+from bricksim_moveit_demo.connections import component_boxes, relative_pose
 from bricksim_moveit_demo.description import MAX_WIDTH
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.grasps import Grasp, boxes_overlap, hand_is_free
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.scene import TABLE, Box, PlanningScene, brick_box, brick_name
+from bricksim_moveit_demo.world import placed_boxes
 
 _MAX_CHECKED = 16
 """How many grasps are checked by inverse kinematics before giving up."""
@@ -178,7 +179,7 @@ class GraspChooser:
         pose = world.part_pose(part_id) if world_T_part is None else world_T_part
         box = brick_box(world.graph.part(part_id).shape, pose)
         others = [other for other in world.graph.part_ids if other != part_id]
-        boxes = [brick_box(world.graph.part(o).shape, world.part_pose(o)) for o in others]
+        boxes = placed_boxes(world, others)
         close = boxes_overlap(box, boxes, _NEARBY)
         return [other for other, is_near in zip(others, close, strict=True) if is_near]
 
@@ -222,11 +223,7 @@ class GraspChooser:
         graph = world.graph
         pose = self._at(part, *seat)
         moving = graph.component_parts(graph.component_of(part))
-        boxes = [
-            brick_box(graph.part(other).shape, world.part_pose(other))
-            for other in self.near(part, pose)
-            if other not in moving
-        ]
+        boxes = placed_boxes(world, (o for o in self.near(part, pose) if o not in moving))
         return not self._fits(pose @ grasp.part_T_tool, grasp.width, boxes)
 
     def opening(self, grasp: Grasp) -> float:
@@ -235,14 +232,9 @@ class GraspChooser:
 
     def moved(self, scene: PlanningScene, part: int, world_T_part: Array) -> PlanningScene:
         """A scene with a component elsewhere."""
-        graph = self._motion.world.graph
-        boxes = {
-            brick_name(other): brick_box(
-                graph.part(other).shape, self._at(other, part, world_T_part)
-            )
-            for other in graph.component_parts(graph.component_of(part))
-        }
-        return replace(scene, objects={**scene.objects, **boxes})
+        boxes = component_boxes(self._motion.world.graph, part, world_T_part)
+        named = {brick_name(other): box for other, box in boxes.items()}
+        return replace(scene, objects={**scene.objects, **named})
 
     # -- inside -----------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology.graph import BrickTopologyGraph, Connection
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.planning.scene import Box, brick_box
 from bricksim_moveit_demo.reports import InsertionGoal
 
 ConnectionKey = tuple[int, int, tuple[int, int], int]
@@ -108,6 +109,14 @@ def relative_pose(graph: BrickTopologyGraph, part: int, other: int) -> Array:
     relative = graph.relative_grid_pose(part, other)
     part_T_corner = inverse(part_pose(GridPose(), graph.part(part).shape))
     return part_T_corner @ part_pose(relative, graph.part(other).shape)
+
+
+def component_boxes(graph: BrickTopologyGraph, part: int, world_T_part: Array) -> dict[int, Box]:
+    """Boxes of all that a part is connected to, itself included, when it is at a pose, by id."""
+    return {
+        other: brick_box(graph.part(other).shape, world_T_part @ relative_pose(graph, part, other))
+        for other in graph.component_parts(graph.component_of(part))
+    }
 
 
 def seat_in_target(graph: BrickTopologyGraph, goal: InsertionGoal) -> Array:

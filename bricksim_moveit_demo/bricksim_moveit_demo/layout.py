@@ -116,7 +116,7 @@ def arrange(
     if unknown:
         raise TaskError(f"layout names bricks {unknown}, expected some of {sorted(shapes)}")
     places: dict[int, Array] = {
-        part_id: _flat(x, y, yaw) for part_id, (x, y, yaw) in sorted(layout.places.items())
+        part_id: flat(x, y, yaw) for part_id, (x, y, yaw) in sorted(layout.places.items())
     }
     order = generator.permutation(sorted(set(shapes) - set(places))).tolist()
     free = [_Shelf(region, layout.gap, obstacles) for region in layout.regions]
@@ -134,8 +134,13 @@ def arrange(
         shift = generator.uniform(-1.0, 1.0, 2) * layout.spread
         wobble = generator.uniform(-0.1, 0.1)
         yaw = 0.5 * np.pi * turned + np.pi * generator.integers(2) + wobble
-        places[part_id] = _flat(place[0] + shift[0], place[1] + shift[1], yaw)
+        places[part_id] = flat(place[0] + shift[0], place[1] + shift[1], yaw)
     return places
+
+
+def flat(x: float, y: float, yaw: float) -> Array:
+    """(4, 4) pose [m] on the table, turned about z [rad]."""
+    return transform([x, y, 0.0], [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)])
 
 
 def read_layout(path: Path, default: TableLayout | None = None) -> TableLayout:
@@ -190,10 +195,6 @@ def _numbers(path: Path, where: str, value: Any, count: int) -> list[float]:
     if not good or not all(isinstance(v, int | float) and np.isfinite(v) for v in value):
         raise TaskError(f"{path}: {where} is {value!r}, expected {count} finite numbers")
     return [float(v) for v in value]
-
-
-def _flat(x: float, y: float, yaw: float) -> Array:
-    return transform([x, y, 0.0], [0.0, 0.0, np.sin(0.5 * yaw), np.cos(0.5 * yaw)])
 
 
 class _Shelf:

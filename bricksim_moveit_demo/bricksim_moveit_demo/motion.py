@@ -16,13 +16,7 @@ from bricksim_moveit_demo.description import ArmDescription
 from bricksim_moveit_demo.errors import ControllerError, Outcome, PlanningError, TaskError
 from bricksim_moveit_demo.grasps import boxes_overlap, hand_boxes
 from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
-from bricksim_moveit_demo.planning.scene import (
-    TABLE,
-    Box,
-    PlanningScene,
-    brick_box,
-    brick_name,
-)
+from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, brick_name
 from bricksim_moveit_demo.world import World
 
 _CONTACT = 0.001
@@ -143,19 +137,17 @@ class ArmMotion:
 
         self.follow(self.plan(planned), self.collision_force)
 
-    def _kept_off(self, scene: PlanningScene, tools: Sequence[Array]) -> set[str]:
-        """Names of the bricks, and the table, that hand and load are not right beside when a free
-        motion begins, nor with the tool at any of its goals ((4, 4) [m])."""
-        names = [TABLE, *sorted(brick_name(part) for part in self.world.graph.part_ids)]
-        names = [name for name in names if name in scene.objects]
-        boxes = [scene.objects[name] for name in names]
+    def _kept_off(self, scene: PlanningScene, tools: Sequence[Array]) -> list[str]:
+        """Names of the objects that hand and load are not right beside when a free motion begins,
+        nor with the tool at any of its goals ((4, 4) [m])."""
+        boxes = list(scene.objects.values())
         load = scene.attached.get(self.arm.name, {}).values()
         start = self.controller.kinematics.tool_pose(scene.arm_positions(self.arm.joints))
-        beside = np.zeros(len(names), dtype=bool)
+        beside = np.zeros(len(boxes), dtype=bool)
         for tool in (start, *tools):
             for box in (*hand_boxes(self.controller.width), *load):
                 beside |= boxes_overlap(Box(box.size, tool @ box.pose), boxes, _CLEARANCE)
-        return {name for name, near in zip(names, beside, strict=True) if not near}
+        return [name for name, near in zip(scene.objects, beside, strict=True) if not near]
 
     def go_straight(
         self,

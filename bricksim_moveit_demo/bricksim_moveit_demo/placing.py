@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array, transform
+from bricksim_core.spatial import Array
 from bricksim_moveit_demo.choosing import Choice, raised
-from bricksim_moveit_demo.connections import relative_pose
+from bricksim_moveit_demo.connections import component_boxes, relative_pose
 from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError, UnreachableError
 from bricksim_moveit_demo.grasps import Grasp, Turn, boxes_overlap, is_upright, turning_grasps
 from bricksim_moveit_demo.hand import Hand
-from bricksim_moveit_demo.planning.scene import TABLE, brick_box, brick_name
+from bricksim_moveit_demo.layout import flat
+from bricksim_moveit_demo.planning.scene import TABLE, brick_name
 from bricksim_moveit_demo.reports import Stage
+from bricksim_moveit_demo.world import placed_boxes
 
 _FREE_PLACES = 12
 """How many free places of the table are tried to put a brick down."""
@@ -101,21 +103,14 @@ def free_places(
     graph = hand.world.graph
     moving = graph.component_parts(graph.component_of(part_id))
     others = [p for p in graph.part_ids if p not in moving]
-    obstacles = [brick_box(graph.part(p).shape, hand.world.part_pose(p)) for p in others]
+    obstacles = placed_boxes(hand.world, others)
     base = hand.motion.arm.world_T_base
     found = 0
     for radius, angle in itertools.product((0.45, 0.38, 0.52, 0.6), np.linspace(-1.3, 1.3, 27)):
         clear = []
         for yaw in yaws:
-            turn = 0.5 * (angle + yaw)
-            place = base @ transform(
-                [radius * np.cos(angle), radius * np.sin(angle), 0.0],
-                [0.0, 0.0, np.sin(turn), np.cos(turn)],
-            )
-            boxes = [
-                brick_box(graph.part(p).shape, place @ relative_pose(graph, part_id, p))
-                for p in moving
-            ]
+            place = base @ flat(radius * np.cos(angle), radius * np.sin(angle), angle + yaw)
+            boxes = component_boxes(graph, part_id, place).values()
             if not any(boxes_overlap(box, obstacles, 4.0 * STUD_PITCH).any() for box in boxes):
                 clear.append(place)
         yield from clear

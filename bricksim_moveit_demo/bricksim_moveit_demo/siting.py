@@ -9,23 +9,29 @@ other part of it. Such a brick is moved to a better place before anything is joi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array, transform
+from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import BrickTopologyGraph
-from bricksim_moveit_demo.connections import joined, relative_pose, seat_in_target
+from bricksim_moveit_demo.connections import (
+    component_boxes,
+    joined,
+    relative_pose,
+    seat_in_target,
+)
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.exchanging import stand_back
 from bricksim_moveit_demo.grasps import boxes_overlap, is_upright
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import own_candidates
+from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.placing import move, put_down
-from bricksim_moveit_demo.planning.scene import Box, brick_box, brick_name
+from bricksim_moveit_demo.planning.scene import brick_name
 from bricksim_moveit_demo.reports import InsertionGoal
-from bricksim_moveit_demo.world import World
+from bricksim_moveit_demo.world import World, placed_boxes
 
 _GAP = 0.002
 """Least gap of what will hang together to other bricks [m]."""
@@ -75,14 +81,14 @@ def prepare(
         if number == len(goals) - 1 and len(graph.component_parts(graph.component_of(part))) == 1:
             # The more hangs on it, the worse it bears to be moved.
             wholes.insert(0, joined(graph, [*goals, *later]))
+        if not movers:  # all that will hang together must have room as it is
+            del wholes[1:]
         if not any(_settle(hand, movers, goal, whole, carried) for whole in wholes):
             raise UnreachableError(
                 f"brick {goal.part} cannot be joined to brick {part} where that lies, as"
                 f" {hand.motion.arm.name} does not reach or has no room, and no place of the table"
                 " is better"
             )
-        if not movers and len(wholes) > 1 and not _suits(hand, goal, wholes[0], carried):
-            raise UnreachableError(f"brick {part} has no room for all that is to be joined to it")
 
 
 # -- inside ---------------------------------------------------------------------------------------
@@ -122,9 +128,11 @@ def _suits(
     hand: Hand, goal: InsertionGoal, whole: BrickTopologyGraph, carried: Collection[int]
 ) -> bool:
     """Whether a brick lies where there is room and the arm gets to the seat."""
-    here = hand.world.part_pose(goal.target)
-    boxes = _boxes(whole, goal.target, here)
-    return _clear(hand.world, boxes, goal.target, carried) and _reached(hand, goal, here)
+    world, here = hand.world, hand.world.part_pose(goal.target)
+    boxes = component_boxes(whole, goal.target, here).values()
+    obstacles = placed_boxes(world, _in_the_way(world, goal.target, carried))
+    clear = not any(boxes_overlap(box, obstacles, _GAP).any() for box in boxes)
+    return clear and _reached(hand, goal, here)
 
 
 def _reached(hand: Hand, goal: InsertionGoal, world_T_target: Array) -> bool:
@@ -173,8 +181,7 @@ def _places(
             if ((seen > low - margin) & (seen < high + margin)).all(axis=2).any():
                 continue
             tried.append(centre)
-            half = 0.5 * yaw
-            yield transform([*centre, 0.0], [0.0, 0.0, np.sin(half), np.cos(half)])
+            yield flat(centre[0], centre[1], yaw)
 
 
 def _turn(yaw: float) -> Array:
@@ -206,23 +213,8 @@ def _studs(world: World, part: int, carried: Collection[int]) -> Array:
     return np.concatenate(spots)
 
 
-def _boxes(whole: BrickTopologyGraph, part: int, world_T_part: Array) -> Iterator[Box]:
-    """Boxes of all that a part is connected to, when it is at a pose."""
-    for other in whole.component_parts(whole.component_of(part)):
-        yield brick_box(whole.part(other).shape, world_T_part @ relative_pose(whole, part, other))
-
-
 def _in_the_way(world: World, part: int, carried: Collection[int]) -> list[int]:
     """Bricks that neither hang together with one nor are to be joined to it next."""
     graph = world.graph
     own = {*graph.component_parts(graph.component_of(part)), *carried}
     return [p for p in graph.part_ids if p not in own]
-
-
-def _clear(world: World, boxes: Iterable[Box], part: int, carried: Collection[int]) -> bool:
-    graph = world.graph
-    obstacles = [
-        brick_box(graph.part(p).shape, world.part_pose(p))
-        for p in _in_the_way(world, part, carried)
-    ]
-    return not any(boxes_overlap(box, obstacles, _GAP).any() for box in boxes)

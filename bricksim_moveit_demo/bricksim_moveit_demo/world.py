@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -149,6 +149,12 @@ class World(Protocol):
         """What was seen of structures that stand firm, by the part that the world holds. Kept by
         the task logic."""
         ...
+
+
+def placed_boxes(world: World, part_ids: Iterable[int]) -> list[Box]:
+    """Boxes of bricks where they are in a world [m]."""
+    graph = world.graph
+    return [brick_box(graph.part(p).shape, world.part_pose(p)) for p in part_ids]
 
 
 class SimulatedWorld:

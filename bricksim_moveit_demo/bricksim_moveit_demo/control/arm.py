@@ -55,9 +55,9 @@ class ArmController:
         self.kinematics = ArmKinematics(arm)
         self.follower = TrajectoryFollower(arm.joints, self.kinematics.max_velocity)
         self.gripper = GripperController()
-        self._drives = drives
-        self._stiffness = np.array((drives or DriveModel()).stiffness)
-        self._damping = np.array((drives or DriveModel()).damping)
+        self._gains: tuple[Array, Array] | None = None
+        if drives is not None:
+            self._gains = np.array(drives.stiffness), np.array(drives.damping)
         self._names: tuple[str, ...] = ()
         self._columns: tuple[list[int], list[int]] = ([], [])
         self._reference: Reference | None = None
@@ -248,13 +248,14 @@ class ArmController:
 
     def _targets(self) -> Array:
         reference = self.reference
-        if self._drives is None:
+        if self._gains is None:
             return reference.positions
+        stiffness, damping = self._gains
         torque = self.kinematics.inertial_torques(
             reference.positions, reference.velocities, reference.accelerations
         )
-        torque = torque + self._damping * reference.velocities
-        return reference.positions + torque / self._stiffness
+        torque = torque + damping * reference.velocities
+        return reference.positions + torque / stiffness
 
     def _found(self, names: tuple[str, ...]) -> tuple[list[int], list[int]]:
         """Where the arm's joints and its fingers are in a state."""

@@ -24,7 +24,7 @@ from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
 from bricksim_core.engines.mujoco.contact import ContactParameters, read_contacts
 from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_drives
 from bricksim_core.engines.mujoco.index import SceneIndex, make_index
-from bricksim_core.engines.mujoco.masking import mask_far, set_foresight
+from bricksim_core.engines.mujoco.masking import look_ahead
 from bricksim_core.engines.mujoco.pairs import (
     YIELD_TIME,
     Geom,
@@ -471,9 +471,7 @@ class MujocoEngine:
         before = data.qpos.copy()
         load_spin(data, index, dt)
         motion = data.qpos[index.qpos], data.qvel[index.dof]
-        mask_far(model, index.around, *motion, dt)
-        if not self._robots:
-            set_foresight(model, index.around, *motion, dt)
+        look_ahead(model, index.around, *motion, dt, foresight=not self._robots)
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
         speed = np.abs(data.qvel).max(initial=0.0)

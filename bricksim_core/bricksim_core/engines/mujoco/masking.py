@@ -131,10 +131,35 @@ def _spheres(low: Array, high: Array) -> tuple[Array, Array]:
     return 0.5 * (least + greatest), 0.5 * np.linalg.norm(greatest - least, axis=1)
 
 
-def mask_far(
-    model: mujoco.MjModel, around: Surroundings, positions: Array, velocities: Array, dt: float
+@dataclass(frozen=True, eq=False)
+class _Swept:
+    """Spheres that bodies do not leave in a step; what the world holds comes last.
+
+    Attributes:
+        centres: (F + 1, 3) [m].
+        radii: (F + 1,) [m].
+        ways: (F + 1,) how far any point of a body may get [m].
+    """
+
+    centres: Array
+    radii: Array
+    ways: Array
+
+
+def look_ahead(
+    model: mujoco.MjModel,
+    around: Surroundings,
+    positions: Array,
+    velocities: Array,
+    dt: float,
+    foresight: bool,
 ) -> None:
-    """Sets the contact types of large bodies' boxes for a step.
+    """Makes a model ready for a step: masks boxes that nothing reaches, and lets fast bodies meet
+    what they would pass through where bodies can meet.
+
+    MuJoCo's speculative contacts stop a box at what it will reach in this step, but only boxes that
+    are thinner than their way. On the ground, which nothing passes through, a layer of studs would
+    so be stopped before the bricks beside it, and take all of a flat landing's impulse.
 
     Args:
         model: Changed in place.
@@ -142,16 +167,25 @@ def mask_far(
         positions: (F, 7) of the free bodies.
         velocities: (F, 6) of them [m/s, rad/s].
         dt: Length of the step [s].
+        foresight: False: speculative contacts stay on, as is right where there are robots.
     """
-    if not around.large:
+    if not around.large and not foresight:
         return
-    reach, moves = around.reach, _speeds(around, velocities)
-    widened = dt * moves + _SLACK
-    radii = reach + widened
-    world = np.concatenate([positions[:, :3], around.held[None]])
+    swept = _swept(around, positions, velocities, dt)
+    _mask_far(model, around, positions, swept)
+    if foresight:
+        if _may_meet(swept):
+            model.opt.enableflags |= _SPECULATIVE
+        else:
+            model.opt.enableflags &= ~_SPECULATIVE
+
+
+def _mask_far(model: mujoco.MjModel, around: Surroundings, positions: Array, swept: _Swept) -> None:
+    """Sets the contact types of large bodies' boxes for a step."""
+    world, radii, widened = swept.centres, swept.radii, swept.ways + _SLACK
     turned = {body.row: _rotation(body.row, positions) for body in around.large}
     for body in around.large:
-        rotation, shift = turned[body.row], dt * moves[body.row]
+        rotation, shift = turned[body.row], swept.ways[body.row]
         centres = (world - world[body.row]) @ rotation
         radius = radii + shift
         radius[body.row] = -np.inf
@@ -175,48 +209,24 @@ def mask_far(
         model.geom_conaffinity[body.geoms] = np.where(near, BOX_AFFINITY, _MASKED_AFFINITY)
 
 
-def set_foresight(
-    model: mujoco.MjModel, around: Surroundings, positions: Array, velocities: Array, dt: float
-) -> None:
-    """Lets fast bodies meet what they would pass through in a step, where bodies can meet.
-
-    MuJoCo's speculative contacts stop a box at what it will reach in this step, but only boxes that
-    are thinner than their way. On the ground, which nothing passes through, a layer of studs would
-    so be stopped before the bricks beside it, and take all of a flat landing's impulse.
-
-    Args:
-        model: Changed in place; it holds no robots.
-        around: Its bodies.
-        positions: (F, 7) of the free bodies.
-        velocities: (F, 6) of them [m/s, rad/s].
-        dt: Length of the step [s].
-    """
-    if _may_meet(around, positions, velocities, dt):
-        model.opt.enableflags |= _SPECULATIVE
-    else:
-        model.opt.enableflags &= ~_SPECULATIVE
-
-
-def _may_meet(around: Surroundings, positions: Array, velocities: Array, dt: float) -> bool:
+def _may_meet(swept: _Swept) -> bool:
     """Whether a body that is fast enough to pass through studs may meet another body."""
-    ways = dt * _speeds(around, velocities)
-    fast = np.flatnonzero(ways > 0.5 * STUD_HEIGHT)
-    if len(fast) * len(ways) > _MOST:
+    fast = np.flatnonzero(swept.ways > 0.5 * STUD_HEIGHT)
+    if len(fast) * len(swept.ways) > _MOST:
         return True
-    world = np.concatenate([positions[:, :3], around.held[None]])
-    radii = around.reach + ways + _SLACK
-    apart = np.linalg.norm(world[fast, None] - world, axis=2)
+    apart = np.linalg.norm(swept.centres[fast, None] - swept.centres, axis=2)
     apart[np.arange(len(fast)), fast] = np.inf
-    return bool((apart <= radii[fast, None] + radii).any())
+    return bool((apart <= swept.radii[fast, None] + swept.radii).any())
 
 
-def _speeds(around: Surroundings, velocities: Array) -> Array:
-    """(F + 1,) greatest speed of any point of each body, and 0 for what the world holds [m/s]."""
+def _swept(around: Surroundings, positions: Array, velocities: Array, dt: float) -> _Swept:
     squares = velocities * velocities
     speeds = np.zeros(len(around.reach))
     speeds[:-1] = np.sqrt(squares[:, :3].sum(axis=1))
     speeds[:-1] += np.sqrt(squares[:, 3:].sum(axis=1)) * around.reach[:-1]
-    return speeds
+    ways = dt * speeds
+    centres = np.concatenate([positions[:, :3], around.held[None]])
+    return _Swept(centres, around.reach + (ways + _SLACK), ways)
 
 
 def _rotation(row: int, positions: Array) -> Array:

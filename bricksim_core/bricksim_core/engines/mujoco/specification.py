@@ -90,7 +90,7 @@ def scene_spec(options: SceneOptions, robots: Iterable[Robot], capacity: Capacit
     # Velocities are then exactly those that the contact solver found; see drives.py.
     option.integrator = mujoco.mjtIntegrator.mjINT_EULER
     # Fast bodies meet what is in their way in this step instead of passing through it. Without
-    # robots `masking.set_foresight` says when.
+    # robots `masking.look_ahead` says when.
     option.enableflags |= mujoco.mjtEnableBit.mjENBL_SPECULATIVE
     # An unstable state is reported, not silently reset.
     option.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET

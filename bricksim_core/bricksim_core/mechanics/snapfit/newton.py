@@ -15,7 +15,6 @@ cost of one does not hang on how many rows are active.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -77,10 +76,6 @@ class _Tangent:
     firm: Array
     cholesky: BandCholesky | BlockCholesky | DenseCholesky
 
-    def fits(self, members: IntArray, softness: Array) -> bool:
-        """Whether it is that of an active set and a softness."""
-        return self.softness is softness and np.array_equal(self.members, members)
-
 
 class NewtonSolver:
     """Solves from a guess of the active set.
@@ -98,8 +93,6 @@ class NewtonSolver:
         self._approach = -equations.push_loads.transpose()
         self._stiffness = structure.stiffness.reshape(-1, 6)
         self._first_push = len(equations.limits.limit) * ROWS
-        # The last one: a solve that only grants more begins with it.
-        self._tangent: _Tangent | None = None
         if isinstance(normal, DenseNormalMatrix):
             # Sparse products take longer than dense ones here.
             self._strain, self._jacobian = normal.strain, normal.strain.T
@@ -113,23 +106,8 @@ class NewtonSolver:
             guess: Sorted members (see `Yielded`) that are likely to be active.
         """
         softness = self._equations.limits.softness
-        settled = partial(self._settled, loads, softness)
-        yielded = hardened(softness, guess, settled, self._presumed(loads, softness, guess))
-        self._tangent = None
-        return yielded
-
-    def _presumed(
-        self, loads: Array, softness: Array, guess: IntArray
-    ) -> tuple[Array, Array] | None:
-        """Where `hardened` would be if the guess was right: the softness that is still in its first
-        solve would lead away from it."""
-        if not len(guess):
-            return None
-        try:
-            state, overload, _ = self._state(loads, guess, softness, np.zeros(len(softness)))
-        except np.linalg.LinAlgError:
-            return None
-        return softened(softness, state), overload
+        settling = _Settling(self, loads, softness)
+        return hardened(softness, guess, settling.settled, settling.presumed(guess))
 
     def solve_softly(self, loads: Array) -> Yielded | None:
         """The same by way of softer structures, in which less is lost by rounding and active sets
@@ -138,53 +116,32 @@ class NewtonSolver:
         Args:
             loads: (F,) scaled loads [N].
         """
-        yielded = self._by_softer(loads)
-        self._tangent = None
-        return yielded
-
-    def _by_softer(self, loads: Array) -> Yielded | None:
         ways, guess = [], np.zeros(0, dtype=np.int64)
         for factor in SOFTER:
             softness = factor * self._equations.limits.softness
-            settled = partial(self._settled, loads, softness)
-            state = settled(guess, np.zeros_like(softness))
+            state = _Settling(self, loads, softness).settled(guess, np.zeros_like(softness))
             if state is None:
                 break
             guess = state.members
-            ways.append((softness, guess, settled))
-        for way in reversed(ways):
-            yielded = hardened(*way)
+            ways.append((softness, guess))
+        for softness, guess in reversed(ways):
+            yielded = hardened(softness, guess, _Settling(self, loads, softness).settled)
             if yielded is not None:
                 return yielded
         return None
 
-    def _settled(
-        self, loads: Array, softness: Array, members: IntArray, granted: Array
-    ) -> Yielded | None:
-        """Forces with softness; see `hardened`."""
-        seen: set[bytes] = set()
-        for _ in range(ROUNDS):
-            if members.tobytes() in seen:
-                return None
-            seen.add(members.tobytes())
-            try:
-                state, overload, closing = self._state(loads, members, softness, granted)
-            except np.linalg.LinAlgError:
-                return None
-            changes = self._changes(state, overload, closing)
-            if not len(changes):
-                return state
-            members = np.setxor1d(members, changes, assume_unique=True)
-        return None
-
-    def _state(
-        self, loads: Array, members: IntArray, softness: Array, granted: Array
-    ) -> tuple[Yielded, Array, Array]:
+    def state(self, loads: Array, known: _Tangent, granted: Array) -> tuple[Yielded, Array, Array]:
         """Forces with all members exactly at their limits, the (J,) overload of the joints and
-        (V,) how far parts would have moved into each other [m]."""
-        known = self._tangent
-        if known is None or not known.fits(members, softness):
-            known = self._tangent = self._tangent_of(members, softness)
+        (V,) how far parts would have moved into each other [m].
+
+        Args:
+            loads: (F,) scaled loads [N].
+            known: The structure with these members.
+            granted: (J,) overloads; see `hardened`.
+
+        Raises:
+            LinAlgError: Rounding stood in the way.
+        """
         stiffness, gap = self._stiffness, self._equations.gap
         strain, jacobian, push_loads = self._strain, self._jacobian, self._push_loads
         yielding, firm, stiff_rows = known.yielding, known.firm, known.stiff_rows
@@ -214,12 +171,16 @@ class NewtonSolver:
         if not min(worst, last) <= _BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
         overload = -granted
-        overload[yielding] += softness[yielding] * multiplier.sum(axis=1)
+        overload[yielding] += known.softness[yielding] * multiplier.sum(axis=1)
         values = np.concatenate([multiplier[known.which, known.rank], push[known.closed]])
-        return Yielded(wrench, push, members, values), overload, closing
+        return Yielded(wrench, push, known.members, values), overload, closing
 
-    def _tangent_of(self, members: IntArray, softness: Array) -> _Tangent:
-        """The structure with these members at their limits, factored."""
+    def tangent(self, members: IntArray, softness: Array) -> _Tangent:
+        """The structure with these members at their limits, factored.
+
+        Raises:
+            LinAlgError: It has no stiffness left.
+        """
         equations, stiffness = self._equations, self._stiffness
         own = members[: np.searchsorted(members, self._first_push)]
         joint, row = np.divmod(own, ROWS)
@@ -262,7 +223,7 @@ class NewtonSolver:
             cholesky=self._normal.factorized([blocks, firm.reshape(-1, 4)]),
         )
 
-    def _changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
+    def changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
         """What has to enter or leave the active set."""
         limits, first = self._equations.limits, self._first_push
         members, count = state.members, np.searchsorted(state.members, self._first_push)
@@ -275,3 +236,53 @@ class NewtonSolver:
         pressed = np.flatnonzero(closing > PUSH_TOLERANCE * self._equations.compliance)
         pulling = held[state.push[held] < -PUSH_TOLERANCE]
         return np.concatenate([entering, leaving, pressed + first, pulling + first])
+
+
+class _Settling:
+    """The search for the active set under given loads, with a given softness.
+
+    Args:
+        solver: Of the structure.
+        loads: (F,) scaled loads [N].
+        softness: (J,) of the joints [1/J].
+    """
+
+    def __init__(self, solver: NewtonSolver, loads: Array, softness: Array) -> None:
+        self._solver = solver
+        self._loads = loads
+        self._softness = softness
+        # A solve that only grants more begins with the active set of the last one.
+        self._known: _Tangent | None = None
+
+    def settled(self, members: IntArray, granted: Array) -> Yielded | None:
+        """Forces with softness; see `hardened`."""
+        seen: set[bytes] = set()
+        for _ in range(ROUNDS):
+            if members.tobytes() in seen:
+                return None
+            seen.add(members.tobytes())
+            try:
+                state, overload, closing = self._state(members, granted)
+            except np.linalg.LinAlgError:
+                return None
+            changes = self._solver.changes(state, overload, closing)
+            if not len(changes):
+                return state
+            members = np.setxor1d(members, changes, assume_unique=True)
+        return None
+
+    def presumed(self, guess: IntArray) -> tuple[Array, Array] | None:
+        """Where `hardened` would be if the guess was right: the softness that is still in its first
+        solve would lead away from it."""
+        if not len(guess):
+            return None
+        try:
+            state, overload, _ = self._state(guess, np.zeros(len(self._softness)))
+        except np.linalg.LinAlgError:
+            return None
+        return softened(self._softness, state), overload
+
+    def _state(self, members: IntArray, granted: Array) -> tuple[Yielded, Array, Array]:
+        if self._known is None or not np.array_equal(self._known.members, members):
+            self._known = self._solver.tangent(members, self._softness)
+        return self._solver.state(self._loads, self._known, granted)
