@@ -11,6 +11,7 @@ import pytest
 from mechanics_cases import random_structure, weights
 from snapfit_truth import PointForces
 
+from bricksim_core.mechanics.courses import Course
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds
 from bricksim_core.mechanics.sliding import Parts, bodies_between
 from bricksim_core.mechanics.slip import SlipCriterion
@@ -403,7 +404,8 @@ def test_pulses_slide_what_would_slide_if_everything_could():
         parts, joints = Parts.of(layout, free, loads), joints_of(layout, SnapFitConstants())
         bodies = bodies_between(parts, joints, system.pushes, np.ones(len(joints), dtype=bool))
         assert bodies is not None
-        want = bodies.slide(np.zeros_like(loads), time).slip.max()
+        want = Course(bodies, np.zeros_like(loads), time, 1.0, False, np.zeros(len(joints)))
+        want = want.end().slip.max()
         assert found == pytest.approx(want, abs=0.02 * ENGAGEMENT)
         same += found == pytest.approx(want, rel=1e-3)
         pulses += 1

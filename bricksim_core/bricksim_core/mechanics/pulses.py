@@ -29,7 +29,16 @@ _FEW = 24
 """Overloaded connections up to which all of a pulse is tried first."""
 
 _GROWTH, _FASTER = 2.0, 4.0
-"""Factors of the share while too little slides, and while nothing can."""
+"""Factors of the share while too little slides, and while nothing does of what little can."""
+
+_LITTLE = 8
+"""Bodies up to which that is little."""
+
+MILD = 8.0
+"""Greatest utilization [-] of the bonded structure up to which all of a pulse is tried first."""
+
+_NOTHING = 0.01
+"""Part of its bounds [-] below which a pulse makes nothing slide."""
 
 
 class ImpactBounds(NamedTuple):
@@ -82,7 +91,7 @@ class Pulse:
         force = np.linalg.norm(parts.loads[:, :3], axis=1)
         free = span * float((force / parts.masses).max())
         self._first = 1.0
-        if np.count_nonzero(utilization > 1.0) > _FEW:
+        if highest > MILD and np.count_nonzero(utilization > 1.0) > _FEW:
             self._first = min(1.0, self._onset + bounds.speed / max(free, bounds.speed))
 
     @staticmethod
@@ -124,8 +133,10 @@ class Pulse:
                 share + (1.0 - found) * (before - share) / (known - found) if rising else np.inf
             )
             if high == np.inf:
-                likely = min(likely, (_FASTER if bodies is None else _GROWTH) * share, 1.0)
-            elif not low < likely < high:
+                nothing = found <= _NOTHING and (bodies is None or bodies.count <= _LITTLE)
+                likely = min(likely, (_FASTER if nothing else _GROWTH) * share, 1.0)
+            elif not low < likely < high or min(found, known) <= _NOTHING:
+                # Where sliding begins lies somewhere between.
                 likely = 0.5 * (low + high)
             before, known, share = share, found, likely
         self._first = share

@@ -36,29 +36,10 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _PITCH = float(PITCHES[3])
 
-_CONSISTENT = 1e-4
-"""Part of the friction's power by which forces may miss what the motion at the start of a span asks
-for, as numbers of an interior point method do."""
-
-_EXACT = 1e-6
-"""Error of the slip [m] for which a step is cut where forces change."""
-
-_SHORTEST = 0.3
-"""Shortest span, as a part of the time until all stops, or of what is left of the step."""
-
-_SPANS = 24
-"""Spans of constant forces in a step; the last one goes to its end."""
-
-_GONE = 1e-5
-"""Part of the energy at the start of a step that counts as none."""
-
-_REST = 3e-3
-"""Part of the energy at the start of a step below which what is left of it stops in one span."""
-
 STILL = 1e-6
 """Speed below which nothing slides [m/s]."""
 
-_FAINT = 1e-4
+FAINT = 1e-4
 """Part of the greatest sliding speed below which a connection does not slide."""
 
 _DENSE = 40
@@ -120,31 +101,18 @@ class Parts:
         return np.hstack([self.masses[:, None] * twists[:, :3], turning])
 
 
-@dataclass(frozen=True, eq=False)
-class Motion:
-    """How the parts of a component move against each other in a step.
+class Outset(NamedTuple):
+    """How parts begin to move.
 
     Attributes:
-        twists: (N, 6) scaled twists at its end [m/s].
-        slip: (C,) mean slip of the connections' studs in it >= 0 [m].
-        span: Time from its start for which the forces are constant [s].
-        soon: (N, 6) scaled twists after that time [m/s].
+        span: Time for which the forces are constant [s].
+        soon: (N, 6) scaled twists of the parts after that time [m/s].
         borne: (N, 6) scaled loads meanwhile, less those that accelerate the parts [N].
-        way: How far the energy at the start lets the weakest connection slide without loads [m].
     """
 
-    twists: Array
-    slip: Array
     span: float
     soon: Array
     borne: Array
-    way: float
-
-    @staticmethod
-    def none(parts: Parts, joints: Joints, dt: float) -> Motion:
-        """Nothing moves in a time [s]."""
-        still = np.zeros_like(parts.loads)
-        return Motion(still, np.zeros(len(joints)), dt, still, parts.loads, 0.0)
 
 
 class Forces(NamedTuple):
@@ -167,7 +135,7 @@ def moving(joints: Joints, parts: Parts, twists: Array) -> NDArray[np.bool_]:
     turn = twists[joints.upper, 3:] - twists[joints.lower, 3:]
     along += cross(turn, joints.centre / _PITCH)
     speed = np.maximum(np.abs(along), np.abs(turn)).max(axis=1, initial=0.0)
-    return speed > max(STILL, _FAINT * float(speed.max(initial=0.0)))
+    return speed > max(STILL, FAINT * float(speed.max(initial=0.0)))
 
 
 def bodies_between(
@@ -199,14 +167,14 @@ class Bodies:
     """
 
     def __init__(self, parts: Parts, joints: Joints, pushes: Pushes, side: IntArray) -> None:
-        self._parts, self._joints, self._pushes = parts, joints, pushes
+        self.parts, self._joints, self._pushes = parts, joints, pushes
         held = np.zeros(side.max(initial=-1) + 1, dtype=bool)
         held[side[parts.anchored]] = True
         # The world comes last: it is indexed by -1, too.
         number = np.full(len(held), -1, dtype=np.int64)
         number[~held] = np.arange(np.count_nonzero(~held))
         body = self._body = number[side]
-        count = self._count = int(np.count_nonzero(~held))
+        count = self.count = int(np.count_nonzero(~held))
         mine = self._mine = np.where(body < 0, count, body)
         self._order = np.argsort(mine, kind="stable")
         ordered = mine[self._order]
@@ -214,11 +182,11 @@ class Bodies:
         self._present = ordered[self._starts]
         mass, com, self._inertia = self._combined(parts)
         self._arm = (parts.coms - com[mine]) / _PITCH
-        self._loads = self._summed(parts.loads)
+        self.loads = self._summed(parts.loads)
         self._unit = float(mass[:count].min())
 
-        self._crossing = np.flatnonzero(side[joints.lower] != side[joints.upper])
-        crossing = self._between = joints.take(self._crossing)
+        self.crossing = np.flatnonzero(side[joints.lower] != side[joints.upper])
+        crossing = self.between = joints.take(self.crossing)
         self._lower, self._upper = body[crossing.lower], body[crossing.upper]
         self._to_lower = wrench_maps(crossing.centre, com[self._lower])
         self._to_upper = wrench_maps(crossing.centre, com[self._upper])
@@ -242,7 +210,7 @@ class Bodies:
         sums = self._sums(parts.moments)
         mass, first = sums[:, :1], sums[:, 1:4]
         com = first / np.where(mass > 0.0, mass, 1.0)
-        count = self._count
+        count = self.count
         own = sums[:count, 4:13].reshape(-1, 3, 3)
         spread = sums[:count, 13:].reshape(-1, 3, 3) - first[:count, :, None] * com[:count, None]
         spread /= _PITCH**2
@@ -257,8 +225,8 @@ class Bodies:
     def gathered(self, twists: Array) -> Array:
         """(6 B,) twists of the bodies with the momenta of their parts, of (N, 6) scaled twists."""
         if not twists.any():
-            return np.zeros(6 * self._count)
-        momenta = self._summed(self._parts.momenta(twists)).reshape(-1, 6, 1)
+            return np.zeros(6 * self.count)
+        momenta = self._summed(self.parts.momenta(twists)).reshape(-1, 6, 1)
         return np.linalg.solve(self._inertia, momenta).reshape(-1)
 
     def spread(self, speed: Array) -> Array:
@@ -286,12 +254,12 @@ class Bodies:
 
     def _moved(self, speed: Array, span: float, share: float) -> Forces:
         """What `moved` gives, worked out."""
-        target = self._momenta(speed) / span + share * self._loads
+        target = self.momenta(speed) / span + share * self.loads
         force = max(float(np.abs(target).max(initial=0.0)), 1.0)
         linear = self._friction / force
         linear[: len(target)] -= target / force
         x, multiplier = self._solved(linear)
-        count, rows = len(self._crossing), _CORNERS + _SIDES
+        count, rows = len(self.crossing), _CORNERS + _SIDES
         own = multiplier[: rows * count].reshape(count, rows, 1)
         wrench = (own * self._rows).sum(axis=1) * force
         apart = np.ones(count)
@@ -299,98 +267,218 @@ class Bodies:
         if len(self._single):
             first = rows * count
             taken = multiplier[first : first + len(self._single)] * force
-            apart[self._single] = taken / self._between.pull[self._single]
+            apart[self._single] = taken / self.between.pull[self._single]
         wrench += apart[:, None] * self._apex
         return Forces(x[: len(target)] * (span * force / self._unit), wrench)
 
     def work(self, speed: Array, after: Array, span: float, share: float) -> float:
         """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
-        return 0.5 * span * share * float(self._loads @ (speed + after))
+        return 0.5 * span * share * float(self.loads @ (speed + after))
 
-    def slide(self, twists: Array, dt: float, share: float = 1.0, rests: bool = False) -> Motion:
-        """How the bodies slide under constant loads.
+    def stopping(self, speed: Array, power: Array, energy: float, share: float) -> float:
+        """After what time [s] friction and loads as they are stop a motion, exactly where one joint
+        slides one way; inf: never."""
+        lost = float(power.sum()) - share * float(self.loads @ speed)
+        return 2.0 * energy / lost if energy > 0.0 and lost > 0.0 else np.inf
 
-        Speeds are linear in time as long as the forces are constant: where they change within the
-        step, it is cut there.
+    def difference(self, outset: Outset, twists: Array, share: float) -> float:
+        """Energy [J] of the difference between a motion and that of these bodies, at the start.
 
         Args:
+            outset: Of other bodies of the same parts.
             twists: (N, 6) scaled twists at the start [m/s].
-            dt: Length of the step [s].
             share: Factor of the loads.
-            rests: Whether the loads are carried by what does not slide.
 
         Raises:
             SolverError: The solver found no optimum.
         """
-        speed = self.gathered(twists)
-        slip = np.zeros(len(self._joints))
-        parting = self._parting(speed)
-        power, rate = self._friction_of(parting)
-        ways: Array | None = None
-        energy = 0.5 * float(speed @ self._momenta(speed))
-        whole, little = energy, _REST * energy
-        change = np.zeros_like(speed)
-        first: tuple[float, Array, Array] | None = None
-        weakest = float(self._between.pull.min())
-        faint = STILL * weakest
-        left = dt
-        span = min(dt, self._stopping(speed, power, energy, share))
-        for number in range(_SPANS):
-            if number == _SPANS - 1:
-                span = left
-            forces = self.moved(speed, span, share)
-            total = float(power.sum())
-            missing = total - float((forces.wrench * parting).sum())
-            stops = self._stopping(speed, power, energy, share)
-            shortest = _SHORTEST * min(left, stops)
-            changing = missing > _CONSISTENT * total + faint
-            # What that can do to the slip at most.
-            changing &= missing * energy > _EXACT * weakest * total
-            if changing and number < _SPANS - 1 and span > shortest and energy > little:
-                # Forces change on the way.
-                span = max(stops if stops < 0.99 * span else 0.2 * span, shortest)
-                continue
-            change = (forces.speed - speed) / span
-            then = self._parting(forces.speed)
-            if np.abs(then).max() <= STILL:
-                forces, then = forces._replace(speed=np.zeros_like(speed)), np.zeros_like(then)
-            later, faster = self._friction_of(then)
-            after = 0.5 * float(forces.speed @ self._momenta(forces.speed))
-            sliding = span
-            if changing:
-                # As long as friction needs for what the motion has lost.
-                lost = 0.5 * float((power + later).sum())
-                lost -= 0.5 * share * float(self._loads @ (speed + forces.speed))
-                if lost > 0.0:
-                    sliding = min(max((energy - after) / lost, 0.0), span)
-            slip[self._crossing] += 0.5 * sliding * (rate + faster)
-            if first is None:
-                inertial = self._parts.momenta(self.spread(change))
-                first = span, self.spread(forces.speed), share * self._parts.loads - inertial
-            before, parting = parting, then
-            speed, power, rate, energy = forces.speed, later, faster, after
-            left -= span
-            if rests and after <= _GONE * whole:
-                speed, change = np.zeros_like(speed), np.zeros_like(change)
-                break
-            if left <= 1e-9 * dt:
-                break
-            # The forces are the same until a joint slides another way than before.
-            ways_before, ways = self._ways(before) if ways is None else ways, self._ways(parting)
-            faint_way = _FAINT * np.abs(ways_before).max(initial=0.0)
-            turning = (np.abs(ways) < np.abs(ways_before)) & (ways_before * ways > 0.0)
-            turning &= np.abs(ways) > faint_way
-            kept = ways[turning]
-            until = float((kept / (ways_before[turning] - kept)).min(initial=np.inf)) * span
-            span = min(max(until, shortest), left)
-        slip[slip < _FAINT * slip.max()] = 0.0
-        assert first is not None
-        return Motion(self.spread(speed), slip, *first, way=whole / weakest)
+        speed = self.moved(self.gathered(twists), outset.span, share).speed
+        return self.parts.energy(self.spread(speed) - outset.soon)
 
-    def _stopping(self, speed: Array, power: Array, energy: float, share: float) -> float:
+    def momenta(self, twists: Array) -> Array:
+        """(N, 6) scaled momenta about the COMs by (N, 6) scaled twists."""
+        turning = np.matmul(self.inertias, twists[:, 3:, None])[:, :, 0]
+        return np.hstack([self.masses[:, None] * twists[:, :3], turning])
+
+
+class Outset(NamedTuple):
+    """How parts begin to move.
+
+    Attributes:
+        span: Time for which the forces are constant [s].
+        soon: (N, 6) scaled twists of the parts after that time [m/s].
+        borne: (N, 6) scaled loads meanwhile, less those that accelerate the parts [N].
+    """
+
+    span: float
+    soon: Array
+    borne: Array
+
+
+class Forces(NamedTuple):
+    """Where constant forces lead.
+
+    Attributes:
+        speed: (6 B,) scaled twists of the bodies after them [m/s].
+        wrench: (K, 6) scaled wrenches of the connections between bodies [N].
+    """
+
+    speed: Array
+    wrench: Array
+
+
+def moving(joints: Joints, parts: Parts, twists: Array) -> NDArray[np.bool_]:
+    """(C,) connections whose ends move against each other."""
+    # Motions of the parts at the origin differ by what they do against each other.
+    shift = twists[:, :3] - cross(twists[:, 3:], parts.coms / _PITCH)
+    along = shift[joints.upper] - shift[joints.lower]
+    turn = twists[joints.upper, 3:] - twists[joints.lower, 3:]
+    along += cross(turn, joints.centre / _PITCH)
+    speed = np.maximum(np.abs(along), np.abs(turn)).max(axis=1, initial=0.0)
+    return speed > max(STILL, FAINT * float(speed.max(initial=0.0)))
+
+
+def bodies_between(
+    parts: Parts, joints: Joints, pushes: Pushes, yielding: NDArray[np.bool_]
+) -> Bodies | None:
+    """The bodies that are left if some connections can yield; None if nothing comes apart.
+
+    Args:
+        parts: The parts.
+        joints: The connections.
+        pushes: Contacts beside them.
+        yielding: (C,) connections that can yield.
+    """
+    sound = ~yielding
+    side = bodies_joined(parts.anchored, joints.lower[sound], joints.upper[sound])
+    if not (side[joints.lower] != side[joints.upper]).any():
+        return None
+    return Bodies(parts, joints, pushes, side)
+
+
+class Bodies:
+    """Bodies of parts held together, and what can yield between them.
+
+    Args:
+        parts: The parts.
+        joints: The connections.
+        pushes: Contacts beside them.
+        side: (N,) number of the body that each part belongs to; the world's is one of them.
+    """
+
+    def __init__(self, parts: Parts, joints: Joints, pushes: Pushes, side: IntArray) -> None:
+        self.parts, self._joints, self._pushes = parts, joints, pushes
+        held = np.zeros(side.max(initial=-1) + 1, dtype=bool)
+        held[side[parts.anchored]] = True
+        # The world comes last: it is indexed by -1, too.
+        number = np.full(len(held), -1, dtype=np.int64)
+        number[~held] = np.arange(np.count_nonzero(~held))
+        body = self._body = number[side]
+        count = self.count = int(np.count_nonzero(~held))
+        mine = self._mine = np.where(body < 0, count, body)
+        self._order = np.argsort(mine, kind="stable")
+        ordered = mine[self._order]
+        self._starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        self._present = ordered[self._starts]
+        mass, com, self._inertia = self._combined(parts)
+        self._arm = (parts.coms - com[mine]) / _PITCH
+        self.loads = self._summed(parts.loads)
+        self._unit = float(mass[:count].min())
+
+        self.crossing = np.flatnonzero(side[joints.lower] != side[joints.upper])
+        crossing = self.between = joints.take(self.crossing)
+        self._lower, self._upper = body[crossing.lower], body[crossing.upper]
+        self._to_lower = wrench_maps(crossing.centre, com[self._lower])
+        self._to_upper = wrench_maps(crossing.centre, com[self._upper])
+        self._corners = (crossing.corners - crossing.centre[:, None]) / _PITCH
+        self._touching = np.flatnonzero(side[pushes.low] != side[pushes.high])
+        self._apex = np.zeros((len(crossing), 6))
+        self._apex[:, 2] = crossing.pull
+        self._apex[:, 3] = 0.5 / _PITCH * (crossing.tip[:, 2] - crossing.tip[:, 3])
+        self._apex[:, 4] = 0.5 / _PITCH * (crossing.tip[:, 1] - crossing.tip[:, 0])
+        self._single = np.flatnonzero(crossing.studs == 1)
+        self._rows = self._rows_of_joints()
+        self._friction = self._friction_per_unknown()
+        self._com = com
+        self._bounds = (_CORNERS + _SIDES) * len(crossing) + len(self._single) + len(self._touching)
+        self._solver: piqp.SparseSolver | piqp.DenseSolver | None = None
+        self._known: dict[tuple[bytes, float, float], Forces] = {}
+
+    def _combined(self, parts: Parts) -> tuple[Array, Array, Array]:
+        """(B + 1, 1) masses of the bodies and the world, (B + 1, 3) their COMs, and the bodies'
+        (B, 6, 6) scaled mass matrices."""
+        sums = self._sums(parts.moments)
+        mass, first = sums[:, :1], sums[:, 1:4]
+        com = first / np.where(mass > 0.0, mass, 1.0)
+        count = self.count
+        own = sums[:count, 4:13].reshape(-1, 3, 3)
+        spread = sums[:count, 13:].reshape(-1, 3, 3) - first[:count, :, None] * com[:count, None]
+        spread /= _PITCH**2
+        inertia = np.zeros((count, 6, 6))
+        diagonal = np.einsum("bii->bi", inertia)  # a view
+        diagonal[:, :3] = mass[:count]
+        inertia[:, 3:, 3:] = own - spread
+        around = spread[:, 0, 0] + spread[:, 1, 1] + spread[:, 2, 2]
+        diagonal[:, 3:] += around[:, None]
+        return mass, com, inertia
+
+    def gathered(self, twists: Array) -> Array:
+        """(6 B,) twists of the bodies with the momenta of their parts, of (N, 6) scaled twists."""
+        if not twists.any():
+            return np.zeros(6 * self.count)
+        momenta = self._summed(self.parts.momenta(twists)).reshape(-1, 6, 1)
+        return np.linalg.solve(self._inertia, momenta).reshape(-1)
+
+    def spread(self, speed: Array) -> Array:
+        """(N, 6) twists of the parts by (6 B,) twists of the bodies."""
+        twists = self._padded(speed)[self._mine]
+        twists[:, :3] += cross(twists[:, 3:], self._arm)
+        return twists
+
+    def moved(self, speed: Array, span: float, share: float = 1.0) -> Forces:
+        """Where constant forces lead: least 1/2 v'Mv - v'(M v0 + h f) + h (power of friction)
+        subject to no corner of a connection and no contact closing.
+
+        Args:
+            speed: (6 B,) scaled twists before [m/s].
+            span: Time h [s].
+            share: Factor of the loads.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+        key = speed.tobytes(), span, share
+        if key not in self._known:
+            self._known[key] = self._moved(speed, span, share)
+        return self._known[key]
+
+    def _moved(self, speed: Array, span: float, share: float) -> Forces:
+        """What `moved` gives, worked out."""
+        target = self.momenta(speed) / span + share * self.loads
+        force = max(float(np.abs(target).max(initial=0.0)), 1.0)
+        linear = self._friction / force
+        linear[: len(target)] -= target / force
+        x, multiplier = self._solved(linear)
+        count, rows = len(self.crossing), _CORNERS + _SIDES
+        own = multiplier[: rows * count].reshape(count, rows, 1)
+        wrench = (own * self._rows).sum(axis=1) * force
+        apart = np.ones(count)
+        apart[self._single] = 0.0
+        if len(self._single):
+            first = rows * count
+            taken = multiplier[first : first + len(self._single)] * force
+            apart[self._single] = taken / self.between.pull[self._single]
+        wrench += apart[:, None] * self._apex
+        return Forces(x[: len(target)] * (span * force / self._unit), wrench)
+
+    def work(self, speed: Array, after: Array, span: float, share: float) -> float:
+        """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
+        return 0.5 * span * share * float(self.loads @ (speed + after))
+
+    def stopping(self, speed: Array, power: Array, energy: float, share: float) -> float:
         """After what time [s] friction and loads as they are stop a motion, exactly where one joint
         slides one way; inf: never."""
-        lost = float(power.sum()) - share * float(self._loads @ speed)
+        lost = float(power.sum()) - share * float(self.loads @ speed)
         return 2.0 * energy / lost if energy > 0.0 and lost > 0.0 else np.inf
 
     def difference(self, motion: Motion, twists: Array, share: float) -> float:
@@ -406,9 +494,9 @@ class Bodies:
         """
         soon = self.spread(self.moved(self.gathered(twists), motion.span, share).speed)
         soon -= motion.soon
-        return self._parts.energy(soon)
+        return self.parts.energy(soon)
 
-    def _momenta(self, speed: Array) -> Array:
+    def momenta(self, speed: Array) -> Array:
         """(6 B,) M v."""
         return np.matmul(self._inertia, speed.reshape(-1, 6, 1)).reshape(-1)
 
@@ -416,12 +504,12 @@ class Bodies:
         """(B + 1, 6) twists of the bodies and the world."""
         return np.concatenate([speed.reshape(-1, 6), np.zeros((1, 6))])
 
-    def _parting(self, speed: Array) -> Array:
+    def parting(self, speed: Array) -> Array:
         """(K, 6) scaled twists of upper against lower parts at the connections between bodies."""
         twists = self._padded(speed)[:, None, :]
         return (twists[self._upper] @ self._to_upper - twists[self._lower] @ self._to_lower)[:, 0]
 
-    def _friction_of(self, parting: Array) -> tuple[Array, Array]:
+    def friction_of(self, parting: Array) -> tuple[Array, Array]:
         """What friction takes at given speeds, the most that the connections can give.
 
         With the theorem of docs/mechanics.md, section 2: parts that come apart at no corner work
@@ -433,7 +521,7 @@ class Bodies:
         Returns:
             (K,) power [W], and mean slip speeds of the studs, power over strength [m/s].
         """
-        joints = self._between
+        joints = self.between
         apart = np.maximum((self._apex * parting).sum(axis=1), 0.0)
         twisting = joints.twist / _PITCH * np.abs(parting[:, 5])
         sideways = joints.shear * np.abs(parting[:, :2]).max(axis=1)
@@ -442,7 +530,7 @@ class Bodies:
         sideways = np.where(single, sideways, np.maximum(sideways, twisting))
         return apart + sideways, apart / joints.pull + sideways / joints.shear
 
-    def _ways(self, parting: Array) -> Array:
+    def ways(self, parting: Array) -> Array:
         """(9 K,) what tells how the joints slide by its signs: the speeds at which the corners part
         and the sides shift along x, y and the diagonals and turn [m/s]."""
         x, y, z, about_x, about_y, turn = parting.T[:, :, None]
@@ -451,7 +539,7 @@ class Bodies:
 
     def _rows_of_joints(self) -> Array:
         """(K, 10, 6) the speeds that the inequalities of each joint bound."""
-        joints = self._between
+        joints = self.between
         rows = np.zeros((len(joints), _CORNERS + _SIDES, 6))
         rows[:, :_CORNERS, 2] = -1.0
         rows[:, :_CORNERS, 3] = -self._corners[:, :, 1]
@@ -467,10 +555,10 @@ class Bodies:
     def _friction_per_unknown(self) -> Array:
         """(n,) power of friction per unknown of the program of `moved`: the twists, the joints'
         sideways slip, and what single studs slip along or about themselves."""
-        joints, single, size = self._between, self._single, 6 * self._count
+        joints, single, size = self.between, self._single, 6 * self.count
         power = np.concatenate([np.zeros(size), joints.shear, joints.pull[single]])
         weight = np.where((joints.studs == 1)[:, None], 0.0, self._apex)[:, :, None]
-        twists = np.zeros((self._count + 1, 6))
+        twists = np.zeros((self.count + 1, 6))
         np.add.at(twists, self._upper, (self._to_upper @ weight)[:, :, 0])
         np.add.at(twists, self._lower, -(self._to_lower @ weight)[:, :, 0])
         power[:size] = twists[:-1].reshape(-1)
@@ -479,8 +567,8 @@ class Bodies:
     def _inequalities(self) -> tuple[Array, IntArray, IntArray]:
         """Values, rows and columns of those of the joints, one more for each single stud, those of
         the contacts, all of them <= 0."""
-        joints, single, touching = self._between, self._single, self._touching
-        count, size, width = len(joints), 6 * self._count, _CORNERS + _SIDES
+        joints, single, touching = self.between, self._single, self._touching
+        count, size, width = len(joints), 6 * self.count, _CORNERS + _SIDES
         many = width * count
         singles = slice(many, many + len(single))
         contacts = slice(singles.stop, self._bounds)
@@ -539,7 +627,7 @@ class Bodies:
         raise SolverError(f"slip: interior point method ended with {status.name}")
 
     def _set_up(self, linear: Array, tolerance: float) -> piqp.SparseSolver | piqp.DenseSolver:
-        unknowns, size, zero = len(linear), 6 * self._count, np.zeros(self._bounds)
+        unknowns, size, zero = len(linear), 6 * self.count, np.zeros(self._bounds)
         # The mass matrix in units of the lightest body.
         inertia = self._inertia / self._unit
         value, row, column = self._inequalities()
@@ -551,7 +639,7 @@ class Bodies:
             dense = dense_interior_solver(tolerance)
             dense.setup(cost, linear, None, None, rows, None, zero, None, None)
             return dense
-        index = 6 * np.arange(self._count)[:, None, None] + _SIX
+        index = 6 * np.arange(self.count)[:, None, None] + _SIX
         index = np.repeat(index, 6, axis=1).reshape(-1)
         ends = np.minimum(6 * np.arange(unknowns + 1), 6 * size)
         order = np.argsort(column, kind="stable")
@@ -577,7 +665,7 @@ class Bodies:
 
     def _sums(self, values: Array) -> Array:
         """(B + 1, k) sums over the parts of each body of (N, k) values; the world's come last."""
-        sums = np.zeros((self._count + 1, values.shape[1]))
+        sums = np.zeros((self.count + 1, values.shape[1]))
         sums[self._present] = np.add.reduceat(values[self._order], self._starts, axis=0)
         return sums
 
@@ -585,7 +673,7 @@ class Bodies:
         """(6 B,) wrenches on the bodies by (N, 6) wrenches on the parts."""
         moved = wrenches.copy()
         moved[:, 3:] += cross(self._arm, wrenches[:, :3])
-        return self._sums(moved)[: self._count].reshape(-1)
+        return self._sums(moved)[: self.count].reshape(-1)
 
 
 def _by_columns(value: Array, row: IntArray, ends: IntArray, rows: int) -> sp.csc_matrix:

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.errors import SolverError
+from bricksim_core.mechanics.courses import Course, Motion
 from bricksim_core.mechanics.geometry import face_contacts
-from bricksim_core.mechanics.pulses import Pulse
+from bricksim_core.mechanics.pulses import MILD, Pulse
 from bricksim_core.mechanics.sliding import (
     STILL,
     Bodies,
-    Motion,
+    Outset,
     Parts,
     bodies_between,
     moving,
@@ -42,9 +43,9 @@ _AT_LIMIT = 1e-4
 _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
 
-_NEAR = 0.5
-"""Utilization [-] of the bonded structure from which connections may slide in a pulse beside those
-that are overloaded; its square where these do not slide."""
+_NEAR = 0.25
+"""Utilization [-] of the bonded structure from which connections may slide in a pulse in which those
+that are overloaded do not slide by themselves."""
 
 _ROUNDS = 4
 """Motions tried in a step, each with more that may slide."""
@@ -135,7 +136,17 @@ class SlipCriterion:
         loose = np.zeros(len(overloaded), dtype=bool)
         if twists is not None or overloaded.any():
             loose = self._slide(
-                layout, anchored, system, loads, solution, overloaded, twists, dt, brief, change
+                layout,
+                anchored,
+                system,
+                loads,
+                solution,
+                overloaded,
+                twists,
+                dt,
+                brief,
+                change,
+                engagement,
             )
         slips = self._slips
         if not slips:
@@ -201,6 +212,7 @@ class SlipCriterion:
         dt: float,
         brief: bool,
         change: Array | None,
+        engagement: float,
     ) -> NDArray[np.bool_]:
         """Takes the motion through a step; (C,) connections that slide."""
         parts = Parts.of(layout, anchored, loads)
@@ -213,14 +225,57 @@ class SlipCriterion:
         pulse = None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, solution.utilization)
+        ids = layout.connection_ids.tolist()
+        spare = engagement - np.array([self._slips.get(i, 0.0) for i in ids])
         motion = _motion(
-            parts, joints, pushes, system, solution, overloaded, start, dt, brief, pulse
+            parts, joints, pushes, system, solution, overloaded, start, dt, brief, pulse, spare
         )
         for index in np.flatnonzero(motion.slip).tolist():
-            connection = int(layout.connection_ids[index])
+            connection = ids[index]
             self._slips[connection] = self._slips.get(connection, 0.0) + float(motion.slip[index])
         self._keep(layout, motion.twists)
         return motion.slip > 0.0
+
+
+class _Loose:
+    """What may slide in a step: a set of connections that grows, and the bodies that it leaves.
+
+    Args:
+        parts: The parts under their loads.
+        joints: Their connections.
+        pushes: Contacts beside these.
+        utilization: (C,) of the connections under all of the loads.
+        yielding: (C,) those that may slide in any case.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        joints: Joints,
+        pushes: Pushes,
+        utilization: Array,
+        yielding: NDArray[np.bool_],
+    ) -> None:
+        self._parts, self._joints, self._pushes = parts, joints, pushes
+        self._utilization = utilization
+        self.yielding = yielding
+        self.limit = 1.0 - _AT_LIMIT
+        self._bodies: Bodies | None = None
+        self._found = False
+
+    def add(self, more: NDArray[np.bool_]) -> None:
+        """Connections that may slide, too."""
+        if (more & ~self.yielding).any():
+            self.yielding, self._found = self.yielding | more, False
+
+    def at(self, share: float) -> Bodies | None:
+        """The bodies that a share of the loads leaves, which loads connections up to the limit;
+        None: nothing comes apart."""
+        self.add(share * self._utilization >= self.limit)
+        if not self._found:
+            self._bodies = bodies_between(self._parts, self._joints, self._pushes, self.yielding)
+            self._found = True
+        return self._bodies
 
 
 def _motion(
@@ -234,6 +289,7 @@ def _motion(
     dt: float,
     brief: bool,
     pulse: Pulse | None,
+    spare: Array,
 ) -> Motion:
     """How parts move in a step: among connections that may slide, with more of these as long as
     others could not bear what is left.
@@ -249,62 +305,58 @@ def _motion(
         dt: Length of the step [s].
         brief: The loads are a short pulse.
         pulse: One that may be too hard; None: the loads are what they are.
+        spare: (C,) how far each connection may still slide until it comes apart [m].
 
     Raises:
         SolverError: No motion was found.
     """
-    used_up = limit = 1.0 - _AT_LIMIT
     yielding = overloaded & (not brief)
-    if start.any():
+    slides = bool(start.any())
+    if slides:
         yielding |= moving(joints, parts, start)
-    bodies: Bodies | None = None
-
-    def bodies_at(share: float) -> Bodies | None:
-        nonlocal bodies, yielding
-        more = yielding | (share * solution.utilization >= limit)
-        if bodies is None or (more & ~yielding).any():
-            bodies, yielding = bodies_between(parts, joints, pushes, more), more
-        return bodies
-
+    loose = _Loose(parts, joints, pushes, solution.utilization, yielding)
+    highest = float(solution.utilization.max(initial=0.0))
+    if brief and not slides and highest <= MILD:
+        loose.limit = _NEAR  # one motion of more bodies instead of two
     # What brakes or hits is gone before much else could yield: the bonded structure will do.
-    quick = brief or bool(start.any())
+    quick = brief or slides
     rests = not brief and not overloaded.any()
     # Loads that are u times what can be carried take u times the friction's power at most.
-    weakest = float(joints.pull.min())
-    short = _SHORT * (1.0 - float(solution.utilization.max(initial=0.0)))
-    share, motion = 1.0, Motion.none(parts, joints, dt)
-    little = 0.0
+    short = _SHORT * (1.0 - highest)
+    little = _LITTLE * float(joints.pull.min())
+    course: Course | None = None
+    outset, share = Outset(dt, np.zeros_like(parts.loads), parts.loads), 1.0
     for attempt in range(_ROUNDS):
         if attempt:
             # More may slide now: it matters if it makes a difference.
-            more = bodies_at(share)
-            if more is None or more.difference(motion, start, share) <= little:
+            more = loose.at(share)
+            if more is None or more.difference(outset, start, share) <= little:
                 break
         if pulse is not None:
-            share = pulse.share(bodies_at)
-        known = bodies_at(share)
-        if known is not None:
-            motion = known.slide(start, dt, share, rests)
-        if yielding.all() or (rests and motion.way <= short):
+            share = pulse.share(loose.at)
+        bodies = loose.at(share)
+        if bodies is not None:
+            course = Course(bodies, start, dt, share, rests, spare)
+            outset = course.outset
+            if rests and course.way <= short:
+                break
+        if loose.yielding.all():
             break
-        moves = bool(motion.soon.any())
-        if moves:
+        if outset.soon.any():
             # Connections taken to be sound must bear what is left for them, too.
-            left = motion.borne * PITCHES
+            left = outset.borne * PITCHES
             check = system.bonded(left) if quick else _solved_apart(system, left)
             if check.status is SolveStatus.FAILED:
                 raise SolverError(check.message)
-            if (~yielding & (check.utilization > 1.0 + _OVER)).any():
-                yielding, bodies = yielding | (check.utilization >= used_up), None
-                little = _LITTLE * weakest
-                continue
-        if not brief or limit < used_up:
+            if not (~loose.yielding & (check.utilization > 1.0 + _OVER)).any():
+                break
+            loose.add(check.utilization >= 1.0 - _AT_LIMIT)
+        elif brief and loose.limit > _NEAR:
+            # What overloaded connections cannot carry they hand on to their neighbours.
+            loose.limit = _NEAR
+        else:
             break
-        # What overloaded connections cannot carry they hand on to their neighbours. But where
-        # one could slide instead of another, it is the one loaded more that does.
-        limit = _NEAR if moves else _NEAR**2
-        little = max(_LITTLE * weakest, parts.energy(motion.soon))
-    return motion
+    return Motion(np.zeros_like(start), np.zeros(len(joints))) if course is None else course.end()
 
 
 def _solved_apart(system: ComponentSystem, loads: Array) -> Solution:
