@@ -44,7 +44,7 @@ _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
 
 _NEAR = 0.25
-"""Utilization [-] of the bonded structure from which connections may slide in a pulse in which those
+"""Utilization [-] of the bonded structure from which connections may slide in a pulse if those
 that are overloaded do not slide by themselves."""
 
 _ROUNDS = 4
