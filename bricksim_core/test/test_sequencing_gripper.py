@@ -232,6 +232,8 @@ def test_tips_keep_off_what_stands_flush_with_the_gripped_sides():
     assert grasp.closing_axis == 1
     assert grasp.centre[0] + 0.5 * GRIPPER.tip_width <= 0.5 * STUD - GRIPPER.clearance + 1e-8
     assert grasp.opening == GRIPPER.release
+    assert not grasp.scrapes
     both = np.array([beside, brick(-6, 0, 0, 0, 2, 3)])
     between = find_grasps(GRIPPER, part, both)[0]
     assert between.centre == (0.0, 0.0)
+    assert between.scrapes

@@ -492,3 +492,13 @@ def test_tilted_structures_cannot_be_planned():
     structure.component_poses = {0: transform([0, 0, 0], [0.1, 0, 0, 0.995])}
     with pytest.raises(StructureError, match="tilted"):
         plan_assembly(structure)
+
+
+@settings(max_examples=25, deadline=None)
+@given(order=st.permutations(range(5)))
+def test_rows_of_short_bricks_are_not_closed_in_their_middle(order):
+    """Whatever the order of the file: fingers are wider than bricks of two studs, and between two
+    others they would scrape along both."""
+    lines = ["10x2 (0,0,0)", *(f"2x2 ({2 * i},0,1)" for i in order)]
+    plan = plan_assembly(parse_structure("\n".join(lines)), check=no_check)
+    assert not any(step.grasps[0].scrapes for step in plan.steps)

@@ -95,6 +95,8 @@ class Grasp:
         beside: Id of a part that is held together with it, side by side between the fingers; None
             if there is none.
         from_below: The hand comes from the hole side: the part is upside down.
+        scrapes: Other bricks stand flush with the gripped sides where the tips come down: a hand
+            that is a little off meets their edges.
     """
 
     part: int
@@ -105,6 +107,7 @@ class Grasp:
     width: float
     beside: int | None = None
     from_below: bool = False
+    scrapes: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Gra
 
     For each closing direction: the widest opening and the deepest grip that are free, at the place
     nearest to the middle in each free stretch of the side. Tips keep off bricks that stand flush
-    with the gripped sides, where they can: coming down a little off they would meet their edges.
+    with the gripped sides, where they can (`Grasp.scrapes`).
 
     Args:
         gripper: The gripper.
@@ -155,8 +158,8 @@ def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Gra
         for opening, inside, depth in _preferred(gripper, grips):
             offsets = _free_offsets(gripper, held, closing, opening, depth, inside, obstacles)
             for offset in offsets:
-                grasp = _grasp(held, closing, offset, opening, depth)
-                cost = (-opening, -inside, abs(offset), grasp.width, -depth)
+                grasp = _grasp(held, closing, offset, opening, depth, inside == 0.0)
+                cost = (-inside, -opening, abs(offset), grasp.width, -depth)
                 found.append((cost, grasp))
             if offsets:
                 break
@@ -202,10 +205,9 @@ def _preferred(
     gripper: GripperModel, grips: list[tuple[float, float]]
 ) -> Iterator[tuple[float, float, float]]:
     """Openings, how far inside the gripped sides nothing else may be, and depths: best first."""
-    for opening in dict.fromkeys(opening for opening, _ in grips):
-        for inside in (gripper.clearance, 0.0):
-            for depth in (depth for other, depth in grips if other == opening):
-                yield opening, inside, depth
+    for inside in (gripper.clearance, 0.0):
+        for opening, depth in grips:
+            yield opening, inside, depth
 
 
 def _blocked(
@@ -273,7 +275,9 @@ def _free_offsets(
     return [min(max(0.0, low), high) for low, high in free if low <= high]
 
 
-def _grasp(held: Held, closing: int, offset: float, opening: float, depth: float) -> Grasp:
+def _grasp(
+    held: Held, closing: int, offset: float, opening: float, depth: float, scrapes: bool
+) -> Grasp:
     place = [0.5 * (held.low[i] + held.high[i]) - held.middle[i] for i in (0, 1)]
     place[1 - closing] += offset
     x, y = np.round(quarter_turn(-held.yaw)[:2, :2] @ place, 9) + 0.0
@@ -286,4 +290,5 @@ def _grasp(held: Held, closing: int, offset: float, opening: float, depth: float
         width=round(held.high[closing] - held.low[closing], 9),
         beside=held.beside,
         from_below=held.from_below,
+        scrapes=scrapes,
     )

@@ -220,7 +220,7 @@ class Search:
             layers.setdefault((self._priority[i], int(piece.boxes[i, 2])), []).append(i)
         for rows in layers.values():
             candidates = [c for i in rows if (c := self._candidate(state, i)) is not None]
-            candidates.sort(key=self._narrow)
+            candidates.sort(key=self._tightness)
             for candidate in candidates:
                 yield from self._take(state, candidate)
             for group in self._groups(parts, [i for i in rows if i not in state.covered]):
@@ -236,9 +236,13 @@ class Search:
         box = self._piece.boxes[i]
         return -self._priority[i], -int(box[2]), -int(box[5]), -i
 
-    def _narrow(self, candidate: _Candidate) -> bool:
+    def _tightness(self, candidate: _Candidate) -> tuple[bool, bool]:
+        """How little room there is for the best grasp."""
         gripper = self._options.gripper
-        return gripper is not None and candidate.grasps[0].opening < gripper.release
+        if gripper is None:
+            return False, False
+        best = candidate.grasps[0]
+        return best.scrapes, best.opening < gripper.release
 
     def _candidate(self, state: _State, i: int) -> _Candidate | None:
         piece, parts = self._piece, state.parts
