@@ -135,8 +135,8 @@ def test_grip_moves_aside_along_the_brick(yaw, axis, sign):
     beside = brick(5, 2, 0, 9, 4, 3)[None]
     best = next(g for g in find_grasps(GRIPPER, part, beside) if g.closing_axis != axis)
     assert best.centre[1 - axis] == 0.0
-    # The neighbour begins 8 mm past the middle: half the tip and the clearance short of that.
-    expected = 0.008 - 0.5 * GRIPPER.tip_width - GRIPPER.clearance
+    # The neighbour begins 8 mm past the middle: half the tip and both gaps short of that.
+    expected = 0.008 - 0.5 * GRIPPER.tip_width - GRIPPER.clearance - GRIPPER.spare
     assert best.centre[axis] == pytest.approx(-sign * expected, abs=1e-6)
 
 

@@ -118,19 +118,9 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand, seen: Array | None
     giver.motion.controller.give_way(True)
     hand.close(part_id, grasp)
     hand.look_at_grip()
-    _require_whole(hand, given)
+    hand.require_whole(given, "when it was taken")
     giver.let_go()
-    _require_whole(hand, given)
-
-
-def _require_whole(hand: Hand, parts: Sequence[int]) -> None:
-    """Raises `TaskError` unless a hand holds some parts, still connected."""
-    lost = sorted(set(parts).difference(hand.motion.carried()))
-    if lost:
-        raise TaskError(
-            f"bricks {lost} came off brick {hand.motion.held} when it was taken",
-            Outcome.STRUCTURE_BROKE,
-        )
+    hand.require_whole(given, "when it was taken")
 
 
 class Brace:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -251,6 +251,14 @@ class Hand:
                 f"brick {held} moved {1e3 * shift:.1f} mm and {np.degrees(turn):.1f} degrees in"
                 " the gripper",
                 Outcome.BRICK_SLIPPED,
+            )
+
+    def require_whole(self, parts: Iterable[int], when: str) -> None:
+        """Raises when some of what is to hang on the hand has come off."""
+        lost = sorted(set(parts).difference(self.motion.carried()))
+        if lost:
+            raise TaskError(
+                f"bricks {lost} came off brick {self.motion.held} {when}", Outcome.STRUCTURE_BROKE
             )
 
     def grip_is_good(self) -> bool:

@@ -295,11 +295,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     p, motion, world = hand.parameters, hand.motion, hand.world
     goal = job.goal
     assert hand.grasp is not None and motion.held is not None
-    if goal.part not in motion.carried():
-        raise TaskError(
-            f"brick {goal.part} came off brick {motion.held} when it was picked",
-            Outcome.STRUCTURE_BROKE,
-        )
+    hand.require_whole(job.wanted.parts, "when it was picked")
     up = world_T_seat[:3, 2]
     part_T_held = relative_pose(world.graph, goal.part, motion.held)
     seat_tool = world_T_seat @ part_T_held @ hand.grasp.part_T_tool
@@ -324,10 +320,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         start = above(aside)
     motion.go_to_joints([start])
     hand.require_grip()
-    if goal.part not in motion.carried():
-        raise TaskError(
-            f"brick {goal.part} came off brick {motion.held} on the way", Outcome.STRUCTURE_BROKE
-        )
+    hand.require_whole(job.wanted.parts, "on the way")
     limit = bearable(hand, job, motion.held)
     edges = _edges(hand, goal.part, world_T_seat)
     hand.enter(Stage.INSERTING)

@@ -19,6 +19,7 @@ from bricksim_moveit_demo.control.trajectory import Status
 from bricksim_moveit_demo.description import ArmDescription, robot_spec
 from bricksim_moveit_demo.errors import CanceledError
 from bricksim_moveit_demo.execution import ControllerExecution, Execution
+from bricksim_moveit_demo.grasps import boxes_overlap
 from bricksim_moveit_demo.planning.scene import (
     TABLE,
     Box,
@@ -29,6 +30,8 @@ from bricksim_moveit_demo.planning.scene import (
 )
 from bricksim_moveit_demo.sighting import Sightings
 
+_LIES = 0.003
+"""How far a brick may be from what it lies on [m]: more than a stud's height."""
 _TRACKING = 0.02
 """Plans start from the reference if the measured position is this close to it [rad]."""
 
@@ -155,6 +158,25 @@ def placed_boxes(world: World, part_ids: Iterable[int]) -> list[Box]:
     """Boxes of bricks where they are in a world [m]."""
     graph = world.graph
     return [brick_box(graph.part(p).shape, world.part_pose(p)) for p in part_ids]
+
+
+def riding(world: World, part_ids: Iterable[int]) -> list[int]:
+    """Loose bricks that lie on some bricks and move along with them: what has come off a
+    sub-assembly, say."""
+    carried = list(part_ids)
+    graph, boxes = world.graph, placed_boxes(world, carried)
+    tops = [world.part_pose(p)[2, 3] + graph.part(p).shape.size[2] for p in carried]
+    riders = []
+    for part in graph.part_ids:
+        if part in carried or world.is_fixed(part) or part in world.held.values():
+            continue
+        pose = world.part_pose(part)
+        lies = np.abs(pose[2, 3] - np.array(tops)) < _LIES
+        if lies.any():
+            near = [box for box, on_it in zip(boxes, lies, strict=True) if on_it]
+            if boxes_overlap(brick_box(graph.part(part).shape, pose), near, _LIES).any():
+                riders.append(part)
+    return riders
 
 
 class SimulatedWorld:
@@ -316,6 +338,7 @@ class SimulatedWorld:
             if self.is_fixed(part_id):
                 continue
             tool = self._arms[name].kinematics.tool_pose(scene.arm_positions(arm.joints))
+            names += map(brick_name, riding(self, carried))
             scene = scene.attaching(name, [n for n in names if n in scene.objects], tool)
         return scene
 

@@ -46,6 +46,7 @@ class GripperModel:
         release: How far each finger opens to let go, where there is room.
         least_release: How far each finger must open at least.
         clearance: Gap to keep from other bricks.
+        spare: How much more than that to keep along the gripped side, where there is room.
         table_clearance: Least gap of the tips to the table where the brick is picked up.
         least_contact: Least length of the side that a fingertip must cover.
         depths: How far the tips may reach below the brick's top, in order of preference.
@@ -64,6 +65,7 @@ class GripperModel:
     release: float = 0.0025
     least_release: float = 0.0003
     clearance: float = 0.0005
+    spare: float = 0.001
     table_clearance: float = 0.001
     least_contact: float = 0.004
     depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022, 0.001)
@@ -138,8 +140,8 @@ class Held:
 def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Grasp]:
     """All different ways to hold a part among obstacles, the best first.
 
-    For each closing direction: the widest opening and the deepest grip that are free, at the place
-    nearest to the middle in each free stretch of the side. Tips keep off bricks that stand flush
+    For each closing direction: the widest opening and the deepest grip that are free, at a place
+    near the middle in each free stretch of the side. Tips keep off bricks that stand flush
     with the gripped sides, where they can (`Grasp.scrapes`).
 
     Args:
@@ -253,26 +255,27 @@ def _free_offsets(
     inside: float,
     obstacles: Array,
 ) -> list[float]:
-    """Places along the side nearest to the middle in each stretch where nothing is in the way."""
+    """Places along the side near its middle in each stretch where nothing is in the way."""
     side = 1 - closing
     middle = 0.5 * (held.low[side] + held.high[side])
     length = held.high[side] - held.low[side]
     limit = 0.5 * length + 0.5 * gripper.tip_width - min(gripper.least_contact, length)
-    taken = []
+    taken = [(limit, np.inf)]
     for rows, half, reach in _blocked(gripper, held, closing, opening, depth, inside, obstacles):
         low, high = reach[rows, 0] - middle - half, reach[rows, 1] - middle + half
         taken += zip(low.tolist(), high.tolist(), strict=True)
-    free = []
+    offsets = []
     start = -limit
     for low, high in sorted(taken):
-        if low > start:
-            free.append((start, min(low, limit)))
+        end = min(low, limit)
+        if start <= end:
+            # Where there is more room than it takes, an error of the pose does no harm.
+            spare = min(gripper.spare, 0.5 * (end - start))
+            least = start + spare if start > -limit else start
+            most = end - spare if end < limit else end
+            offsets.append(min(max(0.0, least), most))
         start = max(start, high)
-        if start >= limit:
-            break
-    if start <= limit:
-        free.append((start, limit))
-    return [min(max(0.0, low), high) for low, high in free if low <= high]
+    return offsets
 
 
 def _grasp(
