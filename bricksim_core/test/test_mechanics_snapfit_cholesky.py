@@ -8,6 +8,7 @@ import pytest
 
 from bricksim_core.mechanics.snapfit import cholesky, dissection
 from bricksim_core.mechanics.snapfit.cholesky import (
+    Band,
     BandCholesky,
     BlockCholesky,
     Entries,
@@ -49,7 +50,8 @@ def factored(tree: Dissection, dense: np.ndarray, known=None) -> BlockCholesky:
 def banded(points: np.ndarray, a: np.ndarray, b: np.ndarray, dense: np.ndarray) -> BandCholesky:
     order = swept_order(points, a, b)
     assert order is not None
-    return BandCholesky(order, entries(order, dense))
+    known = entries(order, dense)
+    return BandCholesky(order, Band(known.row, known.column, len(order)).filled(known.value))
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,10 @@ _ONCE = 10.0
 over when the matrix changes."""
 
 
+_BELOW = np.arange(6) - np.arange(6)[:, None]
+"""By column and row within a block, how far below the diagonal an entry lies."""
+
+
 @dataclass(frozen=True, eq=False)
 class Front:
     """A factored front.
@@ -198,29 +202,46 @@ def swept_order(points: Array, a: IntArray, b: IntArray, once: bool = False) -> 
     return order if 6.0 * len(order) * width**2 <= most else None
 
 
+class Band:
+    """Where the blocks of a symmetric matrix lie in LAPACK's storage of a band: column by column
+    what is on and below the diagonal.
+
+    Args:
+        row: (M,) block rows in the order of elimination.
+        column: (M,) block columns, none after its row; what has the same place is summed up.
+        count: Block rows of the matrix.
+    """
+
+    def __init__(self, row: IntArray, column: IntArray, count: int) -> None:
+        self._count, self._width = 6 * count, 6 * int((row - column).max(initial=0)) + 6
+        start = 6 * (row - column) + 6 * column * self._width
+        inside = _BELOW + (np.arange(6) * self._width)[:, None]
+        place = (start[:, None, None] + inside).reshape(-1)
+        lower = ((_BELOW >= 0) | (row > column)[:, None, None]).reshape(-1)
+        self._chosen = np.flatnonzero(lower)
+        self._place = place[self._chosen]
+
+    def filled(self, value: Array) -> Array:
+        """(w, 6 n) band of a matrix with given (M, 6, 6) transposed blocks."""
+        chosen = value.reshape(-1)[self._chosen]
+        band = np.bincount(self._place, chosen, self._count * self._width)
+        return band.reshape(self._width, self._count, order="F")
+
+
 class BandCholesky:
     """The same for a matrix whose entries lie near its diagonal.
 
     Args:
         order: (n,) block rows in the order of elimination.
-        entries: K in that order.
+        band: K in that order, as from `Band`. It is overwritten.
 
     Raises:
         numpy.linalg.LinAlgError: K is not positive definite.
     """
 
-    def __init__(self, order: IntArray, entries: Entries) -> None:
+    def __init__(self, order: IntArray, band: Array) -> None:
         self._order = order
-        count = 6 * len(order)
-        width = 6 * int((entries.row - entries.column).max(initial=0)) + 6
-        # LAPACK's storage: column by column what is on and below the diagonal.
-        band = np.zeros(count * width)
-        below = np.arange(6) - np.arange(6)[:, None]
-        start = 6 * (entries.row - entries.column) + 6 * entries.column * width
-        place = start[:, None, None] + below + (np.arange(6) * width)[:, None]
-        lower = (below >= 0) | (entries.row > entries.column)[:, None, None]
-        band[place[lower]] = entries.value[lower]
-        self._factor, info = _pbtrf(band.reshape(width, count, order="F"), lower=1, overwrite_ab=1)
+        self._factor, info = _pbtrf(band, lower=1, overwrite_ab=1)
         if info:
             raise np.linalg.LinAlgError("not positive definite")
 

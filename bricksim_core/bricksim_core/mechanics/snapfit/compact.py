@@ -15,6 +15,7 @@ dozens of dense operations, less than to set up anything sparse for a dozen part
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import piqp
@@ -32,41 +33,33 @@ from bricksim_core.mechanics.snapfit.yielding import (
     TOLERANCE,
     Limits,
     Yielded,
+    hardened,
 )
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-(_posv,) = get_lapack_funcs(("posv",), dtype=np.float64)
+_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
-LARGEST = 200
+LARGEST = 160
 """Contacts and rows near their limits up to which this is quicker than sparse equations."""
 
-_GROWN = 250
+_GROWN = 240
 """Those that they may become."""
 
 _ROUNDS = 8
 """Changes of the active set before PIQP is asked for it, and after that."""
 
 _TIMES = 12
-"""Times that rows are added or the softness is lowered before others are asked."""
+"""Times that rows are added before others are asked."""
 
 _NEAR = 0.5
 """Share of its limit from which on a row of the bonded structure is looked at at once."""
 
-_HARDER = 100.0
-"""What the softness is divided by where it has an active set that no lower one has."""
-
-_HARDEST = 1e-4
-"""Least softness, over that of the constants."""
-
-_LITTLE = 0.05
-"""Share of an overload that softness may take while its effects are taken for linear."""
+_CLOSE = 0.2
+"""What a row is short of its limit by at most to be added with those that are exceeded."""
 
 _LIKELY = 1e-8
 """Tolerance with which PIQP looks for the active set."""
-
-_ACCURACY = 1e-6
-"""Excess over a limit [-] that softness may leave in the answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +72,7 @@ class _Unknowns:
         rows: (r, 6) the rows.
         force: (m, F) load of a unit of each on displacements that are held.
         response: (F, m) displacements that answer it.
-        matrix: (m, m) M without softness.
-        softness: (r, r) softness of the rows.
+        matrix: (m, m) M.
         target: (m,) q.
     """
 
@@ -90,19 +82,12 @@ class _Unknowns:
     force: Array
     response: Array
     matrix: Array
-    softness: Array
     target: Array
 
     @property
     def contacts(self) -> int:
         """c."""
         return len(self.target) - len(self.joint)
-
-    def softened(self, scale: float) -> Array:
-        """(m, m) M with so many times the softness."""
-        matrix = self.matrix.copy()
-        matrix[self.contacts :, self.contacts :] += scale * self.softness
-        return matrix
 
 
 class CompactSolver:
@@ -129,31 +114,45 @@ class CompactSolver:
         gap: Array,
         firm: float,
     ) -> None:
-        self._limits, self._stiffness = limits, structure.stiffness.reshape(-1, 6)
+        self._structure, self._limits = structure, limits
+        self._stiffness = structure.stiffness.reshape(-1, 6)
         self._closing, self._gap, self._firm = closing, gap, firm
-        joints = len(self._stiffness)
-        self._every = rows
-        self._strain = structure.strain.toarray()
-        stiffened = self._strain * structure.stiffness[:, None]
-        self._stiffened = stiffened.reshape(joints, 6, -1)
-        matrix = stiffened.T @ self._strain
-        self._pressed = pressed = firm * closing
-        if len(closing):
-            matrix += pressed.T @ closing
-        self._factor = DenseCholesky(matrix)
-        none, count = np.zeros(0, dtype=np.int64), len(closing)
-        response = self._factor.solve(pressed.T)
-        flexibility = -(pressed @ response)
-        np.einsum("ii->i", flexibility)[:] += firm
-        self._nothing = _Unknowns(
+        self._every, self._pressed = rows, firm * closing
+
+    @cached_property
+    def _strain(self) -> Array:
+        """(6 J, F) J^T."""
+        return self._structure.strain.toarray()
+
+    @cached_property
+    def _stiffened(self) -> Array:
+        """(J, 6, F) D J^T."""
+        stiffened = self._strain * self._structure.stiffness[:, None]
+        return stiffened.reshape(len(self._stiffness), 6, -1)
+
+    @cached_property
+    def _factor(self) -> DenseCholesky:
+        """Of the structure with its contacts as springs."""
+        matrix = self._stiffened.reshape(self._strain.shape).T @ self._strain
+        if len(self._closing):
+            matrix += self._pressed.T @ self._closing
+        return DenseCholesky(matrix)
+
+    @cached_property
+    def _contacts(self) -> _Unknowns:
+        """The contacts alone, before any load."""
+        response = self._factor.solve(self._pressed.T)
+        flexibility = -(self._pressed @ response)
+        np.einsum("ii->i", flexibility)[:] += self._firm
+        none = np.zeros(0, dtype=np.int64)
+        return _Unknowns(
             joint=none,
             number=none,
             rows=np.zeros((0, 6)),
-            force=pressed,
+            force=self._pressed,
             response=response,
             matrix=flexibility,
-            softness=np.zeros((0, 0)),
-            target=np.zeros(count),
+            target=np.zeros(len(self._closing)),
         )
 
     def solve(self, loads: Array, elastic: Array) -> Yielded | None:
@@ -164,13 +163,13 @@ class CompactSolver:
             elastic: (F,) displacements of the bonded structure under them, without contacts.
         """
         limit, gap = self._limits.limit, self._gap
-        displaced = self._factor.solve(loads + gap @ self._pressed)
-        bonded = self._values(self._wrench(elastic))
+        bonded = self._values(self._structure.wrenches(elastic))
         near = bonded > _NEAR * limit[:, None] + TOLERANCE
         if len(gap) + np.count_nonzero(near) > LARGEST:
             return None
+        displaced = self._factor.solve(loads + gap @ self._pressed)
         closing = self._closing @ displaced - gap
-        start = replace(self._nothing, target=-self._firm * closing)
+        start = replace(self._contacts, target=-self._firm * closing)
         unknowns = self._extended(start, near, displaced)
         active = np.concatenate(
             [
@@ -178,32 +177,29 @@ class CompactSolver:
                 bonded[unknowns.joint, unknowns.number] > limit[unknowns.joint] + TOLERANCE,
             ]
         )
-        scale = 1.0
+
+        search = _Search(unknowns, active, self._firm)
+
+        def settled(_: IntArray, granted: Array) -> Yielded | None:
+            # The search goes on where the last one ended.
+            for _time in range(_TIMES):
+                value = search.settled(granted)
+                if value is None:
+                    return None
+                state, excess = self._state(search, displaced, value, granted)
+                if excess.max() <= TOLERANCE:
+                    return state
+                more = excess > -_CLOSE
+                extended = self._extended(search.unknowns, more, displaced)
+                search.extend(extended, excess[more] > TOLERANCE)
+                if len(search.active) > _GROWN:
+                    return None
+            return None
+
         try:
-            for _ in range(_TIMES):
-                found = _settled(unknowns, active, scale, self._firm)
-                if found is None:
-                    return None
-                active, value = found
-                softer = _solved(unknowns, active, 2.0 * scale)
-                state, over = self._hardened(unknowns, displaced, active, value, softer, scale)
-                linear = not over[unknowns.joint, unknowns.number].any()
-                linear &= state.push.min(initial=0.0) >= -_ACCURACY * state.push.max(initial=0.0)
-                if not linear or not over.any():
-                    if linear and _lasts(unknowns, active, value, softer, scale):
-                        return state
-                    scale /= _HARDER
-                    if scale < _HARDEST:
-                        return None
-                    continue
-                unknowns = self._extended(unknowns, over, displaced)
-                if len(unknowns.target) > _GROWN:
-                    return None
-                added = len(unknowns.target) - len(active)
-                active = np.concatenate([active, np.ones(added, dtype=bool)])
+            return hardened(self._limits.softness, np.zeros(0, dtype=np.int64), settled)
         except np.linalg.LinAlgError:
             return None
-        return None
 
     def _extended(self, known: _Unknowns, more: NDArray[np.bool_], displaced: Array) -> _Unknowns:
         """The program with some of the (J, ROWS) rows more."""
@@ -220,9 +216,11 @@ class CompactSolver:
         beside = -(force @ known.response)
         beside[:, known.contacts :] += same[:, :before] * (stiff @ known.rows.T)
         corner = same[:, before:] * (stiff @ rows.T) - force @ response
-        softness = same * self._limits.softness[joint][:, None]
-        own = np.arange(len(joint))
-        softness[own, before + own] *= 1.0 + APART
+        # Rows of one joint share its softness; a little more of their own sets them apart.
+        soft = self._limits.softness[joint]
+        beside[:, known.contacts :] += same[:, :before] * soft[:, None]
+        corner += same[:, before:] * soft[:, None]
+        np.einsum("ii->i", corner)[:] += APART * soft
         wrench = self._wrench(displaced)
         target = (rows * wrench[joint]).sum(axis=1) - self._limits.limit[joint]
         return _Unknowns(
@@ -232,41 +230,38 @@ class CompactSolver:
             force=np.concatenate([known.force, force]),
             response=np.concatenate([known.response, response], axis=1),
             matrix=_bordered(known.matrix, beside, corner),
-            softness=_bordered(known.softness, softness[:, :before], softness[:, before:]),
             target=np.concatenate([known.target, target]),
         )
 
-    def _hardened(
-        self,
-        unknowns: _Unknowns,
-        displaced: Array,
-        active: NDArray[np.bool_],
-        value: Array,
-        softer: Array,
-        scale: float,
-    ) -> tuple[Yielded, NDArray[np.bool_]]:
-        """The limit of vanishing softness, and which (J, ROWS) rows are exceeded then."""
-        limits, contacts = self._limits, unknowns.contacts
-        final = 2.0 * value - softer
-        overload = np.zeros(len(limits.limit))
-        over = 2.0 * scale * (unknowns.softness @ (value - softer)[contacts:])
-        np.maximum.at(overload, unknowns.joint, over)
-        displaced = displaced - unknowns.response @ final
+    def _state(
+        self, search: _Search, displaced: Array, value: Array, granted: Array
+    ) -> tuple[Yielded, Array]:
+        """The forces, and by how much they exceed the (J, ROWS) rows that the program lacks."""
+        unknowns, active = search.unknowns, search.active
+        contacts, joint = unknowns.contacts, unknowns.joint
+        multiplier = value[contacts:]
+        overload = (
+            np.bincount(joint, self._limits.softness[joint] * multiplier, len(granted)) - granted
+        )
+        displaced = displaced - unknowns.response @ value
         slip = np.zeros_like(self._stiffness)
-        np.add.at(slip, unknowns.joint, unknowns.rows * final[contacts:, None])
+        np.add.at(slip, joint, unknowns.rows * multiplier[:, None])
         wrench = self._wrench(displaced) - self._stiffness * slip
-        push = self._firm * (self._closing @ displaced - self._gap + final[:contacts])
+        push = self._firm * (self._closing @ displaced - self._gap + value[:contacts])
         push[active[:contacts]] = 0.0
         own, closed = np.flatnonzero(active[contacts:]), np.flatnonzero(~active[:contacts])
-        members = unknowns.joint[own] * ROWS + unknowns.number[own]
+        members = joint[own] * ROWS + unknowns.number[own]
         order = np.argsort(members)
         state = Yielded(
             wrench=wrench,
             push=push,
-            members=np.concatenate([members[order], len(limits.limit) * ROWS + closed]),
-            multiplier=np.concatenate([value[contacts:][own][order], push[closed]]),
+            members=np.concatenate([members[order], len(granted) * ROWS + closed]),
+            multiplier=np.concatenate([multiplier[own][order], push[closed]]),
         )
-        return state, self._values(wrench) > (limits.limit + overload + _ACCURACY)[:, None]
+        bound = (self._limits.limit + np.maximum(overload, 0.0))[:, None]
+        values = self._values(wrench)
+        values[joint, unknowns.number] = 0.0
+        return state, values - bound
 
     def _wrench(self, displaced: Array) -> Array:
         """(J, 6) scaled wrenches of joints that do not yield."""
@@ -289,96 +284,84 @@ def _bordered(matrix: Array, beside: Array, corner: Array) -> Array:
     return larger
 
 
-def _settled(
-    unknowns: _Unknowns, active: NDArray[np.bool_], scale: float, firm: float
-) -> tuple[NDArray[np.bool_], Array] | None:
-    """The active set and the values for a softness; None if it is not found."""
-    found = _pivoted(unknowns, active, scale, firm)
-    if found is None:
-        likely = _likely(unknowns, scale)
-        found = None if likely is None else _pivoted(unknowns, likely, scale, firm)
-    return found
-
-
-def _pivoted(
-    unknowns: _Unknowns, active: NDArray[np.bool_], scale: float, firm: float
-) -> tuple[NDArray[np.bool_], Array] | None:
-    """What a few changes of all wrong members at once lead to."""
-    contacts = unknowns.contacts
-    matrix = unknowns.softened(scale)
-    least = np.empty(len(active))
-    least[:contacts] = -PUSH_TOLERANCE / firm
-    gradient = np.full(len(active), -TOLERANCE)
-    gradient[:contacts] = -PUSH_TOLERANCE
-    for _ in range(_ROUNDS):
-        value = _of(matrix, active, unknowns.target)
-        least[contacts:] = -NEGATIVE * np.abs(value[contacts:]).max(initial=0.0)
-        short = matrix @ value - unknowns.target
-        wrong = np.where(active, value < least, short < gradient)
-        if not wrong.any():
-            return active, value
-        active = active ^ wrong
-    return None
-
-
-def _solved(unknowns: _Unknowns, active: NDArray[np.bool_], scale: float) -> Array:
-    """(m,) the active unknowns as they have to be, the others zero."""
-    return _of(unknowns.softened(scale), active, unknowns.target)
-
-
-def _of(matrix: Array, active: NDArray[np.bool_], target: Array) -> Array:
-    at = active.nonzero()[0]
-    value = np.zeros(len(target))
-    if len(at):
-        _, value[at], info = _posv(matrix[at[:, None], at], target[at])
-        if info:
-            raise np.linalg.LinAlgError("not positive definite")
-    return value
-
-
-def _likely(unknowns: _Unknowns, scale: float) -> NDArray[np.bool_] | None:
-    """Unknowns that will be positive, by an interior point method."""
-    matrix = unknowns.softened(scale)
-    # In units in which all diagonal entries are one.
-    unit = 1.0 / np.sqrt(np.einsum("ii->i", matrix))
-    matrix *= unit[:, None]
-    matrix *= unit
-    solver, none = dense_interior_solver(_LIKELY), None
-    lower = np.zeros(len(matrix))
-    solver.setup(matrix.T, -unknowns.target * unit, none, none, none, none, none, lower, none)
-    if solver.solve() != piqp.PIQP_SOLVED:
-        return None
-    return solver.result.x > solver.result.z_bl
-
-
-def _lasts(
-    unknowns: _Unknowns, active: NDArray[np.bool_], value: Array, softer: Array, scale: float
-) -> bool:
-    """Whether the active set is the same for lower softness, too, or need not be.
+class _Search:
+    """The search for the active set.
 
     Args:
         unknowns: The program.
-        active: The active set.
-        value: The solution.
-        softer: That with the same active set for twice the softness.
-        scale: Of the softness.
+        active: (m,) what of z is taken to be positive at first.
+        firm: Stiffness of a contact [N/m].
+
+    Attributes:
+        unknowns: The program.
+        active: (m,) what of z is positive where the search is.
     """
-    contacts = unknowns.contacts
-    overload = scale * (unknowns.softness @ value[contacts:])
-    limit = 2.0 * scale * (unknowns.softness @ (value - softer)[contacts:])
-    if np.abs(limit).max(initial=0.0) <= _ACCURACY:
-        return True
-    if np.abs(overload - limit).max() > _LITTLE * overload.max():
-        return False
-    # With E the softness they are a / E + b + c E, and c is often naught.
-    for refined in (False, True):
-        growing = 2.0 * (value - softer)
-        if refined:
-            softest = _solved(unknowns, active, 4.0 * scale)
-            growing = (4.0 * (value - softer) - 2.0 * (softer - softest)) * (2.0 / 3.0)
-        harder = value + (_HARDER - 1.0) * growing
-        own, opening = harder[contacts:], harder[:contacts]
-        least = -1e-3 * np.abs(own).max(initial=0.0)
-        if (own >= least).all() and (opening >= -1e-3 * value[:contacts]).all():
-            return True
-    return False
+
+    def __init__(self, unknowns: _Unknowns, active: NDArray[np.bool_], firm: float) -> None:
+        self.unknowns, self.active, self._firm = unknowns, active, firm
+        self._known: tuple[NDArray[np.bool_], Array] | None = None
+
+    def extend(self, unknowns: _Unknowns, active: NDArray[np.bool_]) -> None:
+        """Goes on with more rows, and which of them are positive at first."""
+        self.unknowns, self.active = unknowns, np.concatenate([self.active, active])
+        self._known = None
+
+    def settled(self, granted: Array) -> Array | None:
+        """(m,) z for (J,) granted overloads; None if its active set is not found."""
+        unknowns = self.unknowns
+        target = unknowns.target.copy()
+        target[unknowns.contacts :] += granted[unknowns.joint]
+        value = self._pivoted(target)
+        if value is None:
+            likely = _likely(unknowns.matrix, target)
+            if likely is not None:
+                self.active = likely
+                value = self._pivoted(target)
+        return value
+
+    def _pivoted(self, target: Array) -> Array | None:
+        """What a few changes of all wrong members at once lead to."""
+        contacts, matrix = self.unknowns.contacts, self.unknowns.matrix
+        least = np.empty(len(target))
+        least[:contacts] = -PUSH_TOLERANCE / self._firm
+        gradient = np.full(len(target), -TOLERANCE)
+        gradient[:contacts] = -PUSH_TOLERANCE
+        for _ in range(_ROUNDS):
+            value = self._value(target)
+            least[contacts:] = -NEGATIVE * np.abs(value[contacts:]).max(initial=0.0)
+            short = matrix @ value - target
+            wrong = np.where(self.active, value < least, short < gradient)
+            if not wrong.any():
+                return value
+            self.active = self.active ^ wrong
+        return None
+
+    def _value(self, target: Array) -> Array:
+        """(m,) the active unknowns as they have to be, the others zero."""
+        active, known = self.active, self._known
+        at = active.nonzero()[0]
+        value = np.zeros(len(target))
+        if not len(at):
+            return value
+        if known is None or known[0] is not active:
+            # The transpose of a symmetric matrix is laid out as LAPACK wants it.
+            square = self.unknowns.matrix[at[:, None], at].T
+            factor, info = _potrf(square, clean=0, overwrite_a=1)
+            if info:
+                raise np.linalg.LinAlgError("not positive definite")
+            self._known = known = active, factor
+        value[at] = _potrs(known[1], target[at])[0]
+        return value
+
+
+def _likely(matrix: Array, target: Array) -> NDArray[np.bool_] | None:
+    """Unknowns that will be positive, by an interior point method."""
+    # In units in which all diagonal entries are one.
+    unit = 1.0 / np.sqrt(np.einsum("ii->i", matrix))
+    matrix = matrix * unit[:, None] * unit
+    solver, none = dense_interior_solver(_LIKELY), None
+    lower = np.zeros(len(matrix))
+    solver.setup(matrix.T, -target * unit, none, none, none, none, none, lower, none)
+    if solver.solve() != piqp.PIQP_SOLVED:
+        return None
+    return solver.result.x > solver.result.z_bl

@@ -20,10 +20,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bricksim_core.mechanics.snapfit.cholesky import (
+    Band,
     BandCholesky,
     BlockCholesky,
     DenseCholesky,
-    Entries,
     Front,
     entries_of,
     swept_order,
@@ -193,15 +193,19 @@ class ElasticStructure:
         if swept is not None:
             self._origin = None
             place = np.argsort(swept)
-            return BandCholesky(swept, self._entries(place, np.ones(len(place), dtype=bool)))
+            row, column, value = self._blocks(place, np.ones(len(place), dtype=bool))
+            return BandCholesky(swept, Band(row, column, len(place)).filled(value))
         dissection, known = self._dissected
         new = np.ones(len(dissection.blocks), dtype=bool)
         new[list(known)] = False
-        entries = self._entries(dissection.place, new[dissection.block_of])
+        blocks = self._blocks(dissection.place, new[dissection.block_of])
+        entries = entries_of(*blocks, count=len(dissection.place))
         return BlockCholesky(dissection, entries, known)
 
-    def _entries(self, place: IntArray, wanted: NDArray[np.bool_]) -> Entries:
-        """Entries of K.
+    def _blocks(
+        self, place: IntArray, wanted: NDArray[np.bool_]
+    ) -> tuple[IntArray, IntArray, Array]:
+        """Rows, columns and (M, 6, 6) transposed blocks in the lower triangle that sum up to K.
 
         Args:
             place: (n,) places of the parts in the order of elimination.
@@ -222,18 +226,11 @@ class ElasticStructure:
         later = (a > b)[across, None, None]
         mixed = -weighted_low[across] @ np.swapaxes(high[across], 1, 2)
         mixed = np.where(later, np.swapaxes(mixed, 1, 2), mixed)
-        return entries_of(
-            row=np.concatenate([a[on_a], b[on_b], np.maximum(a, b)[across]]),
-            column=np.concatenate([a[on_a], b[on_b], np.minimum(a, b)[across]]),
-            value=np.concatenate(
-                [
-                    weighted_low[on_a] @ np.swapaxes(low[on_a], 1, 2),
-                    weighted_high[on_b] @ np.swapaxes(high[on_b], 1, 2),
-                    mixed,
-                ]
-            ),
-            count=count,
-        )
+        row = np.concatenate([a[on_a], b[on_b], np.maximum(a, b)[across]])
+        column = np.concatenate([a[on_a], b[on_b], np.minimum(a, b)[across]])
+        own_low = weighted_low[on_a] @ np.swapaxes(low[on_a], 1, 2)
+        own_high = weighted_high[on_b] @ np.swapaxes(high[on_b], 1, 2)
+        return row, column, np.concatenate([own_low, own_high, mixed])
 
     def _maps(self, joints: IntArray, parts: IntArray) -> Array:
         """(M, 6, 6) scaled wrenches about parts' COMs by scaled wrenches of some joints."""

@@ -17,10 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
-from bricksim_core.mechanics.snapfit.cholesky import BandCholesky, BlockCholesky, DenseCholesky
+from bricksim_core.mechanics.snapfit.cholesky import BandCholesky, BlockCholesky
 from bricksim_core.mechanics.snapfit.joints import ROWS
-from bricksim_core.mechanics.snapfit.normal import DenseNormalMatrix, NormalMatrix
+from bricksim_core.mechanics.snapfit.normal import NormalMatrix
 from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
@@ -40,10 +41,39 @@ SOFTER = (1e6, 1e5, 1e4, 1e3, 1e2)
 """Factors of the softness by which the answer is looked for one after the other."""
 
 _REFINEMENTS = 4
-_ROUNDING = 1e-13
+_ROUNDING = 1e-11
 """Relative residual of the equilibrium at which refining it ends."""
 _BALANCED = 1e-9
 """Relative residual of the equilibrium that is acceptable."""
+_LITTLE = 1e-8
+"""Pull at a contact that can only push, relative to the greatest force, that counts as none."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Joints with known active rows.
+
+    Attributes:
+        own: The active rows, as joint * ROWS + row.
+        softness: (J,) of the joints.
+        yielding: (Y,) joints with active rows, at most A of them.
+        which: Number of the yielding joint of each active row.
+        rank: Number of each active row among those of its joint.
+        stiff_rows: (Y, A, 6) R_A D.
+        release: (Y, A, 6) multipliers by strain.
+        pressing: (Y, A) how far they fall as the limit of their joint rises.
+        blocks: (J, 6, 6) stiffness.
+    """
+
+    own: IntArray
+    softness: Array
+    yielding: IntArray
+    which: IntArray
+    rank: IntArray
+    stiff_rows: Array
+    release: Array
+    pressing: Array
+    blocks: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,29 +82,17 @@ class _Tangent:
 
     Attributes:
         members: The active set; see `Yielded`.
-        softness: (J,) of the joints.
-        yielding: (Y,) joints with active rows, at most A of them.
-        which: Number of the yielding joint of each active row.
-        rank: Number of each active row among those of its joint.
-        stiff_rows: (Y, A, 6) R_A D.
-        release: (Y, A, 6) multipliers by strain.
-        pressing: (Y, A) how far they fall as the limit of their joint rises.
+        rows: The joints.
         closed: Closed contacts.
         firm: (V,) stiffness of contacts, 0 where they are open [N/m].
         cholesky: The stiffness matrix.
     """
 
     members: IntArray
-    softness: Array
-    yielding: IntArray
-    which: IntArray
-    rank: IntArray
-    stiff_rows: Array
-    release: Array
-    pressing: Array
+    rows: _Rows
     closed: IntArray
     firm: Array
-    cholesky: BandCholesky | BlockCholesky | DenseCholesky
+    cholesky: BandCholesky | BlockCholesky
 
 
 class NewtonSolver:
@@ -85,18 +103,21 @@ class NewtonSolver:
         normal: The stiffness of its joints and contacts.
     """
 
-    def __init__(self, equations: Equations, normal: NormalMatrix | DenseNormalMatrix) -> None:
+    def __init__(self, equations: Equations, normal: NormalMatrix) -> None:
         structure, self._equations = equations.structure, equations
         self._normal = normal
-        self._strain, self._jacobian = structure.strain, structure.jacobian
-        self._push_loads = equations.push_loads
-        self._approach = -equations.push_loads.transpose()
+        # Strains of the joints, then approaches at the contacts; transposed: their loads.
+        strain, push_loads = structure.strain, equations.push_loads
+        entries = (
+            np.concatenate([strain.data, -push_loads.data]),
+            np.concatenate([strain.indices, push_loads.indices]),
+            np.concatenate([strain.indptr, push_loads.indptr[1:] + strain.indptr[-1]]),
+        )
+        shape = (len(structure.stiffness) + len(equations.gap), structure.size)
+        self._opening = sp.csr_array(entries, shape=shape)
+        self._pull = sp.csc_array(entries, shape=shape[::-1])
         self._stiffness = structure.stiffness.reshape(-1, 6)
         self._first_push = len(equations.limits.limit) * ROWS
-        if isinstance(normal, DenseNormalMatrix):
-            # Sparse products take longer than dense ones here.
-            self._strain, self._jacobian = normal.strain, normal.strain.T
-            self._push_loads, self._approach = normal.push_loads, -normal.push_loads.T
 
     def solve(self, loads: Array, guess: IntArray) -> Yielded | None:
         """The solution, None if the active set did not settle or rounding stood in the way.
@@ -143,26 +164,27 @@ class NewtonSolver:
             LinAlgError: Rounding stood in the way.
         """
         stiffness, gap = self._stiffness, self._equations.gap
-        strain, jacobian, push_loads = self._strain, self._jacobian, self._push_loads
-        yielding, firm, stiff_rows = known.yielding, known.firm, known.stiff_rows
+        firm, rows = known.firm, known.rows
+        yielding, stiff_rows = rows.yielding, rows.stiff_rows
         bound = (self._equations.limits.limit - granted)[yielding]
-        held = known.pressing * bound[:, None]
-        start = np.zeros((len(stiffness), 6))
-        start[yielding] = (stiff_rows * held[:, :, None]).sum(axis=1)
-        right = loads - jacobian @ start.reshape(-1) - push_loads @ (firm * gap)
-        displaced = known.cholesky.solve(right)
+        held = rows.pressing * bound[:, None]
+        count = stiffness.size
+        force = np.zeros(count + len(gap))
+        wrench, push = force[:count].reshape(-1, 6), force[count:]
+        wrench[yielding] = (held[:, None, :] @ stiff_rows)[:, 0]
+        push[:] = -firm * gap
+        displaced = known.cholesky.solve(loads - self._pull @ force)
         load = float(np.abs(loads).max(initial=0.0))
         last = np.inf
-        multiplier = np.zeros((0, 0))
-        wrench, push, closing = start, firm, firm
+        multiplier, closing = held, gap
         for _ in range(_REFINEMENTS):
-            opening = (strain @ displaced).reshape(-1, 6)
-            multiplier = (known.release @ opening[yielding, :, None])[:, :, 0] - held
-            wrench = stiffness * opening
-            wrench[yielding] -= (stiff_rows * multiplier[:, :, None]).sum(axis=1)
-            closing = self._approach @ displaced - gap
-            push = firm * closing
-            lack = loads - jacobian @ wrench.reshape(-1) + push_loads @ push
+            opening = self._opening @ displaced
+            strain, closing = opening[:count].reshape(-1, 6), opening[count:] - gap
+            multiplier = (rows.release @ strain[yielding, :, None])[:, :, 0] - held
+            np.multiply(stiffness, strain, out=wrench)
+            wrench[yielding] -= (multiplier[:, None, :] @ stiff_rows)[:, 0]
+            np.multiply(firm, closing, out=push)
+            lack = loads - self._pull @ force
             worst = float(np.abs(lack).max(initial=0.0))
             goal = max(load, float(np.abs(wrench).max(initial=0.0)))
             if not _ROUNDING * goal < worst < 0.5 * last:
@@ -171,18 +193,38 @@ class NewtonSolver:
         if not min(worst, last) <= _BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
         overload = -granted
-        overload[yielding] += known.softness[yielding] * multiplier.sum(axis=1)
-        values = np.concatenate([multiplier[known.which, known.rank], push[known.closed]])
+        overload[yielding] += rows.softness[yielding] * multiplier.sum(axis=1)
+        values = np.concatenate([multiplier[rows.which, rows.rank], push[known.closed]])
         return Yielded(wrench, push, known.members, values), overload, closing
 
-    def tangent(self, members: IntArray, softness: Array) -> _Tangent:
+    def tangent(
+        self, members: IntArray, softness: Array, before: _Tangent | None = None
+    ) -> _Tangent:
         """The structure with these members at their limits, factored.
+
+        Args:
+            members: The active set; see `Yielded`.
+            softness: (J,) of the joints.
+            before: One with the same softness, part of which may be the same.
 
         Raises:
             LinAlgError: It has no stiffness left.
         """
-        equations, stiffness = self._equations, self._stiffness
+        equations = self._equations
         own = members[: np.searchsorted(members, self._first_push)]
+        if before is not None and np.array_equal(before.rows.own, own):
+            rows = before.rows
+        else:
+            rows = self._rows(own, softness)
+        closed = members[len(own) :] - self._first_push
+        firm = np.zeros(len(equations.gap))
+        firm[closed] = 1.0 / equations.compliance[closed]
+        cholesky = self._normal.factorized([rows.blocks, firm.reshape(-1, 4)])
+        return _Tangent(members, rows, closed, firm, cholesky)
+
+    def _rows(self, own: IntArray, softness: Array) -> _Rows:
+        """Joints with these rows at their limits."""
+        stiffness = self._stiffness
         joint, row = np.divmod(own, ROWS)
         first = np.flatnonzero(np.diff(joint, prepend=-1))
         yielding = joint[first]
@@ -190,7 +232,7 @@ class NewtonSolver:
         rank = np.arange(len(own)) - first[which]
         width = int(rank.max(initial=-1)) + 1
         rows = np.zeros((len(yielding), width, 6))
-        rows[which, rank] = equations.limits.rows_of(yielding)[which, row]
+        rows[which, rank] = self._equations.limits.rows_of(yielding)[which, row]
         taken = np.zeros((len(yielding), width))
         taken[which, rank] = 1.0
         soft = softness[yielding]
@@ -201,16 +243,12 @@ class NewtonSolver:
         matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
         solved = np.linalg.solve(matrix, np.concatenate([stiff_rows, taken[:, :, None]], axis=2))
         release = solved[:, :, :6]
-
         blocks = np.zeros((len(stiffness), 6, 6))
         axes = np.arange(6)
         blocks[:, axes, axes] = stiffness
         blocks[yielding] -= stiff_rows.swapaxes(1, 2) @ release
-        closed = members[len(own) :] - self._first_push
-        firm = np.zeros(len(equations.gap))
-        firm[closed] = 1.0 / equations.compliance[closed]
-        return _Tangent(
-            members=members,
+        return _Rows(
+            own=own,
             softness=softness,
             yielding=yielding,
             which=which,
@@ -218,9 +256,7 @@ class NewtonSolver:
             stiff_rows=stiff_rows,
             release=release,
             pressing=solved[:, :, 6],
-            closed=closed,
-            firm=firm,
-            cholesky=self._normal.factorized([blocks, firm.reshape(-1, 4)]),
+            blocks=blocks,
         )
 
     def changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
@@ -233,8 +269,9 @@ class NewtonSolver:
         leaving = own[state.multiplier[:count] < least]
 
         closing[held] = -np.inf
-        pressed = np.flatnonzero(closing > PUSH_TOLERANCE * self._equations.compliance)
-        pulling = held[state.push[held] < -PUSH_TOLERANCE]
+        little = max(PUSH_TOLERANCE, _LITTLE * float(np.abs(state.wrench).max(initial=0.0)))
+        pressed = np.flatnonzero(closing > little * self._equations.compliance)
+        pulling = held[state.push[held] < -little]
         return np.concatenate([entering, leaving, pressed + first, pulling + first])
 
 
@@ -283,6 +320,7 @@ class _Settling:
         return softened(self._softness, state), overload
 
     def _state(self, members: IntArray, granted: Array) -> tuple[Yielded, Array, Array]:
-        if self._known is None or not np.array_equal(self._known.members, members):
-            self._known = self._solver.tangent(members, self._softness)
-        return self._solver.state(self._loads, self._known, granted)
+        known = self._known
+        if known is None or not np.array_equal(known.members, members):
+            known = self._known = self._solver.tangent(members, self._softness, known)
+        return self._solver.state(self._loads, known, granted)

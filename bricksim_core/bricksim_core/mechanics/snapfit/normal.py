@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bricksim_core.mechanics.snapfit.cholesky import (
+    Band,
     BandCholesky,
     BlockCholesky,
-    DenseCholesky,
     Entries,
     swept_order,
 )
@@ -71,85 +71,102 @@ class NormalMatrix:
         a = np.concatenate([group.a for group in edges])
         b = np.concatenate([group.b for group in edges])
         both = (a >= 0) & (b >= 0)
-        count = len(points)
         swept = swept_order(points, a[both], b[both], once=True)
-        # By its band, or by fronts.
-        self._order: IntArray | Dissection
-        if swept is not None:
-            self._order, place = swept, np.argsort(swept)
-        else:
-            self._order = dissect(points, a[both], b[both])
-            place = self._order.place
+        order = dissect(points, a[both], b[both]) if swept is None else swept
+        place = order.place if isinstance(order, Dissection) else np.argsort(order)
         self._edges = edges
-        self._blocks: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
-        keys = []
+        self._where: list[tuple[NDArray, NDArray, NDArray, NDArray]] = []
+        rows, columns = [], []
         for group in edges:
             on_a, on_b = group.a >= 0, group.b >= 0
             across = on_a & on_b
             first, second = place[group.a], place[group.b]
-            self._blocks.append((on_a, on_b, across, (first > second)[across, None, None]))
+            self._where.append((on_a, on_b, across, (first > second)[across, None, None]))
             low = np.minimum(first, second)[across]
             high = np.maximum(first, second)[across]
-            keys += [first[on_a] * (count + 1), second[on_b] * (count + 1), low * count + high]
-        key, entry = np.unique(np.concatenate(keys), return_inverse=True)
-        self._row, self._column = key % count, key // count
-        shape = (len(key), len(entry))
-        self._sum = sp.csr_array((np.ones(len(entry)), (entry, np.arange(len(entry)))), shape=shape)
-        self._diagonal = np.flatnonzero(self._row == self._column)
+            rows += [first[on_a], second[on_b], high]
+            columns += [first[on_a], second[on_b], low]
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        self._filled: _InBand | _InFronts
+        if isinstance(order, Dissection):
+            self._filled = _InFronts.of(order, row, column)
+        else:
+            self._filled = _InBand(order, Band(row, column, len(points)))
+        # The last weights of each group and the blocks that they gave.
+        self._last: list[tuple[Array, Array] | None] = [None] * len(edges)
 
     def factorized(self, weights: list[Array]) -> BandCholesky | BlockCholesky:
         """Factors the matrix for given weights.
 
         Args:
-            weights: For each group (E, p, p) W, or (E, p) its diagonal.
+            weights: For each group (E, p, p) W, or (E, p) its diagonal. What a group had in the
+                call before, the very array, costs nothing.
         """
         blocks = []
-        for group, weight, where in zip(self._edges, weights, self._blocks, strict=True):
-            on_a, on_b, across, swapped = where
-            if weight.ndim == 2:
-                by_a, by_b = group.on_a * weight[:, None, :], group.on_b * weight[:, None, :]
-            else:
-                by_a, by_b = group.on_a @ weight, group.on_b @ weight
-            mixed = by_a[across] @ group.on_b[across].swapaxes(1, 2)
-            blocks += [
-                by_a[on_a] @ group.on_a[on_a].swapaxes(1, 2),
-                by_b[on_b] @ group.on_b[on_b].swapaxes(1, 2),
-                np.where(swapped, mixed.swapaxes(1, 2), mixed),
-            ]
-        value = (self._sum @ np.concatenate(blocks).reshape(-1, 36)).reshape(-1, 6, 6)
-        axes = np.arange(6)
-        value[self._diagonal[:, None], axes, axes] *= 1.0 + _REGULAR
-        entries = Entries(self._row, self._column, value)
-        if isinstance(self._order, Dissection):
-            return BlockCholesky(self._order, entries)
-        return BandCholesky(self._order, entries)
+        for number, weight in enumerate(weights):
+            last = self._last[number]
+            if last is None or last[0] is not weight:
+                self._last[number] = last = weight, self._blocks(number, weight)
+            blocks.append(last[1])
+        return self._filled.factorized(np.concatenate(blocks))
+
+    def _blocks(self, number: int, weight: Array) -> Array:
+        """(M, 6, 6) transposed blocks of a group."""
+        group = self._edges[number]
+        on_a, on_b, across, swapped = self._where[number]
+        if weight.ndim == 2:
+            by_a, by_b = group.on_a * weight[:, None, :], group.on_b * weight[:, None, :]
+        else:
+            by_a, by_b = group.on_a @ weight, group.on_b @ weight
+        to_a, to_b = group.on_a.swapaxes(1, 2), group.on_b.swapaxes(1, 2)
+        mixed = by_a[across] @ to_b[across]
+        mixed = np.where(swapped, mixed.swapaxes(1, 2), mixed)
+        return np.concatenate([by_a[on_a] @ to_a[on_a], by_b[on_b] @ to_b[on_b], mixed])
 
 
-class DenseNormalMatrix:
-    """`NormalMatrix` for joints and pushes of a small structure.
+@dataclass(frozen=True, eq=False)
+class _InBand:
+    """A matrix to be factored within its band, in this order."""
 
-    Args:
-        strain: (6 J, F) J^T.
-        push_loads: (F, V) B.
+    order: IntArray
+    band: Band
+
+    def factorized(self, blocks: Array) -> BandCholesky:
+        band = self.band.filled(blocks)
+        band[0] *= 1.0 + _REGULAR  # the diagonal
+        return BandCholesky(self.order, band)
+
+
+@dataclass(frozen=True, eq=False)
+class _InFronts:
+    """A matrix to be factored by fronts.
 
     Attributes:
-        strain: As given.
-        push_loads: As given.
+        tree: Order and blocks.
+        row: (E,) rows of its entries.
+        column: (E,) their columns.
+        sum: (E, M) sparse: adds up what has the same place.
     """
 
-    def __init__(self, strain: Array, push_loads: Array) -> None:
-        self.strain, self.push_loads = strain, push_loads
+    tree: Dissection
+    row: IntArray
+    column: IntArray
+    sum: sp.csr_array
 
-    def factorized(self, weights: list[Array]) -> DenseCholesky:
-        """Factors J W J^T + B diag B^T for (J, 6, 6) W and the (V / 4, 4) diagonal."""
-        blocks, push = weights
-        weighted = blocks @ self.strain.reshape(len(blocks), 6, -1)
-        matrix = self.strain.T @ weighted.reshape(self.strain.shape)
-        if push.any():
-            matrix += (self.push_loads * push.reshape(-1)) @ self.push_loads.T
-        diagonal = np.einsum("ii->i", matrix)
-        diagonal *= 1.0 + _REGULAR
-        return DenseCholesky(matrix)
+    @staticmethod
+    def of(tree: Dissection, row: IntArray, column: IntArray) -> _InFronts:
+        """From the places of all blocks."""
+        count = len(tree.order)
+        key, entry = np.unique(column * count + row, return_inverse=True)
+        shape = (len(key), len(entry))
+        each = sp.csr_array((np.ones(len(entry)), (entry, np.arange(len(entry)))), shape=shape)
+        return _InFronts(tree, key % count, key // count, each)
+
+    def factorized(self, blocks: Array) -> BlockCholesky:
+        value = (self.sum @ blocks.reshape(-1, 36)).reshape(-1, 6, 6)
+        axes = np.arange(6)
+        value[np.flatnonzero(self.row == self.column)[:, None], axes, axes] *= 1.0 + _REGULAR
+        return BlockCholesky(self.tree, Entries(self.row, self.column, value))
 
 
 def joint_edges(

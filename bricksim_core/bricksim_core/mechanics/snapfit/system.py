@@ -17,7 +17,7 @@ from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
 from bricksim_core.mechanics.snapfit.compact import CompactSolver
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import DENSE, PITCHES, ElasticStructure, Origin
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, Origin
 from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_rows
 from bricksim_core.mechanics.snapfit.joints import (
     Joints,
@@ -30,12 +30,7 @@ from bricksim_core.mechanics.snapfit.joints import (
 )
 from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
-from bricksim_core.mechanics.snapfit.normal import (
-    DenseNormalMatrix,
-    NormalMatrix,
-    face_edges,
-    joint_edges,
-)
+from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
@@ -77,6 +72,9 @@ QUICK = 3
 
 ROWS_FROM = 16
 """Joints whose rows are asked for from which on the rows of all of them are made, and kept."""
+
+MANY_ROWS = 200
+"""Joints from which on their greatest rows are found quicker without making the rows."""
 
 MANY = 24
 """Members of the active set from which on Newton's method is quicker than a search."""
@@ -269,6 +267,8 @@ class SnapFitSystem:
 
     def _greatest(self, wrench: Array) -> Array:
         """(J,) greatest row, or 0, of (J, 6) scaled wrenches of joints and footprints."""
+        if "_rows" in vars(self) and len(wrench) <= MANY_ROWS:
+            return np.maximum(np.matmul(self._rows, wrench[:, :, None]).max(axis=(1, 2)), 0.0)
         count = len(self.joints)
         joints = self.joints.greatest(wrench[:count])
         if not len(self._ground_rows):
@@ -303,12 +303,8 @@ class SnapFitSystem:
         return WholeProblem(self._equations)
 
     @cached_property
-    def _normal(self) -> NormalMatrix | DenseNormalMatrix:
+    def _normal(self) -> NormalMatrix:
         structure, layout = self._structure, self._layout
-        if structure.size <= DENSE:
-            return DenseNormalMatrix(
-                structure.strain.toarray(), self._equations.push_loads.toarray()
-            )
         joints = joint_edges(
             structure.lower, structure.upper, structure.centres, layout.coms, structure.node
         )

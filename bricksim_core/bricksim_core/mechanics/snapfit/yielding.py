@@ -93,6 +93,8 @@ class Limits:
         """
         bound = self.limit + np.maximum(overload, 0.0)
         over = np.flatnonzero(self.greatest(wrench) > bound + TOLERANCE)
+        if not len(over):
+            return over, np.zeros(0)
         excess = np.matmul(self.rows_of(over), wrench[over, :, None])[:, :, 0]
         excess -= bound[over, None]
         place = np.full(len(bound), -1)
@@ -100,7 +102,7 @@ class Limits:
         active, row = np.divmod(members, ROWS)
         taken = place[active] >= 0
         excess[place[active[taken]], row[taken]] = -np.inf
-        worst = excess.argmax(axis=1) if len(over) else over
+        worst = excess.argmax(axis=1)
         most = excess[np.arange(len(over)), worst]
         return (over * ROWS + worst)[most > TOLERANCE], most[most > TOLERANCE]
 
