@@ -43,7 +43,7 @@ _AT_LIMIT = 1e-4
 _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
 
-_NEAR = 0.25
+_NEAR = 1.0 / 3.0
 """Utilization [-] of the bonded structure from which connections may slide in a pulse if those
 that are overloaded do not slide by themselves."""
 
