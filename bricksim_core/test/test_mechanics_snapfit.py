@@ -17,12 +17,12 @@ from mechanics_cases import (
     weights,
 )
 
-from bricksim_core.dynamics import mass_properties
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.mechanics.models import get_model
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
-from bricksim_core.mechanics.snapfit.system import balanced
+from bricksim_core.mechanics.snapfit.balance import balance_of
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -464,7 +464,7 @@ def test_balanced_takes_out_a_rigid_acceleration():
         0.01,
         0.01,
     ]
-    rest, _ = balanced(layout, mass_properties(layout), loads)
+    rest = balance_of(layout).taken(loads / PITCHES)[0] * PITCHES
     force = rest[:, :3].sum(axis=0)
     torque = (rest[:, 3:] + np.cross(layout.coms, rest[:, :3])).sum(axis=0)
     assert force == pytest.approx(0.0, abs=1e-12) and torque == pytest.approx(0.0, abs=1e-12)

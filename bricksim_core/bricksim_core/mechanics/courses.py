@@ -88,8 +88,7 @@ class Course:
         self._bodies, self._dt, self._share, self._rests = bodies, dt, share, rests
         self._slip = np.zeros(len(spare))
         self._speed = bodies.gathered(twists)
-        self._parting = bodies.parting(self._speed)
-        self._power, self._rate = bodies.friction_of(self._parting)
+        self._parting, self._power, self._rate = _sliding(bodies, self._speed)
         self._energy = self._whole = 0.5 * float(self._speed @ bodies.momenta(self._speed))
         self._weakest = float(bodies.between.pull.min())
         self._ways: Array | None = None
@@ -143,10 +142,8 @@ class Course:
             # Forces change on the way.
             span = max(stops if stops < 0.99 * span else 0.2 * span, shortest)
         change = (forces.speed - self._speed) / span
-        speed, then = forces.speed, bodies.parting(forces.speed)
-        if np.abs(then).max() <= STILL:
-            speed, then = np.zeros_like(speed), np.zeros_like(then)
-        later, faster = bodies.friction_of(then)
+        then, later, faster = _sliding(bodies, forces.speed)
+        speed = forces.speed if then.any() else np.zeros_like(forces.speed)
         after = 0.5 * float(speed @ bodies.momenta(speed))
         sliding = span
         if changing:
@@ -181,3 +178,19 @@ class Course:
         turning = (np.abs(ways) < np.abs(first)) & (first * ways > 0.0) & (np.abs(ways) > faint)
         kept = ways[turning]
         return float((kept / (first[turning] - kept)).min(initial=np.inf))
+
+
+def _sliding(bodies: Bodies, speed: Array) -> tuple[Array, Array, Array]:
+    """(K, 6) motion at the connections between bodies, 0 where it is next to nothing in all of
+    them, (K,) power of the friction [W] and (K,) mean slip speeds of the studs [m/s].
+
+    Args:
+        bodies: They.
+        speed: (6 B,) their scaled twists [m/s].
+    """
+    parting = bodies.parting(speed)
+    if np.abs(parting).max() <= STILL:
+        none = np.zeros(len(parting))
+        return np.zeros_like(parting), none, none
+    power, rate = bodies.friction_of(parting)
+    return parting, power, rate

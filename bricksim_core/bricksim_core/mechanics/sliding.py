@@ -15,7 +15,6 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +22,13 @@ import piqp
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bricksim_core.dynamics import mass_properties
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.interior_solver import dense_interior_solver, interior_solver
 from bricksim_core.mechanics.selection import bodies_joined
+from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, wrench_maps
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.mechanics.snapfit.pushes import Pushes
-from bricksim_core.mechanics.snapfit.system import balanced
 from bricksim_core.spatial import Array, cross
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -64,6 +62,7 @@ class Parts:
         coms: (N, 3) centres of mass [m].
         masses: (N,) [kg].
         inertias: (N, 3, 3) scaled, about the centres of mass [kg].
+        moments: (N, 22) what adds up where parts are held together (`Balance.moments`).
         anchored: (N,) parts that the world holds.
         loads: (N, 6) scaled loads less those that accelerate a free component as a whole [N].
     """
@@ -71,25 +70,19 @@ class Parts:
     coms: Array
     masses: Array
     inertias: Array
+    moments: Array
     anchored: NDArray[np.bool_]
     loads: Array
 
     @staticmethod
     def of(layout: ComponentLayout, anchored: NDArray[np.bool_], loads: Array) -> Parts:
         """The parts of a component under (N, 6) loads about their COMs [N, N m]."""
-        if not anchored.any():
-            loads, _ = balanced(layout, mass_properties(layout), loads)
-        scaled = np.where(anchored[:, None], 0.0, loads / PITCHES)
-        return Parts(layout.coms, layout.masses, layout.inertias / _PITCH**2, anchored, scaled)
-
-    @cached_property
-    def moments(self) -> Array:
-        """(N, 22) what adds up where parts are held together: mass, its first moments, own inertia
-        and second moments of the mass about the origin."""
-        first = self.masses[:, None] * self.coms
-        second = first[:, :, None] * self.coms[:, None, :]
-        own = self.inertias.reshape(-1, 9)
-        return np.hstack([self.masses[:, None], first, own, second.reshape(-1, 9)])
+        own, scaled = balance_of(layout), loads / PITCHES
+        if anchored.any():
+            scaled[anchored] = 0.0
+        else:
+            scaled, _ = own.taken(scaled)
+        return Parts(layout.coms, layout.masses, own.inertias, own.moments, anchored, scaled)
 
     def energy(self, twists: Array) -> float:
         """Kinetic energy [J] by (N, 6) scaled twists."""
@@ -190,7 +183,7 @@ class Bodies:
         self._lower, self._upper = body[crossing.lower], body[crossing.upper]
         self._to_lower = wrench_maps(crossing.centre, com[self._lower])
         self._to_upper = wrench_maps(crossing.centre, com[self._upper])
-        self._corners = (crossing.corners - crossing.centre[:, None]) / _PITCH
+        self._corners = (joints.corners[self.crossing] - crossing.centre[:, None]) / _PITCH
         self._touching = np.flatnonzero(side[pushes.low] != side[pushes.high])
         self._apex = np.zeros((len(crossing), 6))
         self._apex[:, 2] = crossing.pull

@@ -134,8 +134,9 @@ class SlipCriterion:
             return Sliding(overloaded, overloaded, solution.utilization)
         twists = self._known(layout)
         loose = np.zeros(len(overloaded), dtype=bool)
+        distance = self._distances(layout)
         if twists is not None or overloaded.any():
-            loose = self._slide(
+            slip = self._slide(
                 layout,
                 anchored,
                 system,
@@ -146,13 +147,10 @@ class SlipCriterion:
                 dt,
                 brief,
                 change,
-                engagement,
+                engagement - distance,
             )
-        slips = self._slips
-        if not slips:
-            return Sliding(loose, loose, np.zeros(len(loose)))
-        ids = layout.connection_ids.tolist()
-        distance = np.array([slips.get(i, 0.0) for i in ids])
+            loose = slip > 0.0
+            distance += slip
         failed = distance >= engagement
         return Sliding(failed, loose | failed, distance)
 
@@ -179,6 +177,15 @@ class SlipCriterion:
         """Returns to a snapshot."""
         slips, self._moving = snapshot
         self._slips = dict(slips)
+
+    def _distances(self, layout: ComponentLayout) -> Array:
+        """(C,) slips of a component's connections [m]."""
+        distance, ids = np.zeros(len(layout.connection_ids)), layout.connection_ids
+        if self._slips:
+            known = np.fromiter(self._slips, dtype=np.int64)
+            at = np.flatnonzero(np.isin(ids, known))
+            distance[at] = [self._slips[i] for i in ids[at].tolist()]
+        return distance
 
     def _known(self, layout: ComponentLayout) -> Array | None:
         """(N, 6) scaled twists of the parts, None if none slides."""
@@ -212,9 +219,9 @@ class SlipCriterion:
         dt: float,
         brief: bool,
         change: Array | None,
-        engagement: float,
-    ) -> NDArray[np.bool_]:
-        """Takes the motion through a step; (C,) connections that slide."""
+        spare: Array,
+    ) -> Array:
+        """Takes the motion through a step; (C,) how far the connections slide [m]."""
         parts = Parts.of(layout, anchored, loads)
         joints = joints_of(layout, self._constants)
         if isinstance(system, SnapFitSystem):
@@ -225,16 +232,14 @@ class SlipCriterion:
         pulse = None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, solution.utilization)
-        ids = layout.connection_ids.tolist()
-        spare = engagement - np.array([self._slips.get(i, 0.0) for i in ids])
         motion = _motion(
             parts, joints, pushes, system, solution, overloaded, start, dt, brief, pulse, spare
         )
         for index in np.flatnonzero(motion.slip).tolist():
-            connection = ids[index]
+            connection = int(layout.connection_ids[index])
             self._slips[connection] = self._slips.get(connection, 0.0) + float(motion.slip[index])
         self._keep(layout, motion.twists)
-        return motion.slip > 0.0
+        return motion.slip
 
 
 class _Loose:

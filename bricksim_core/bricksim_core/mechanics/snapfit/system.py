@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
+from bricksim_core.mechanics.loads import STANDARD_GRAVITY
+from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
 from bricksim_core.mechanics.snapfit.compact import CompactSolver
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
@@ -52,10 +53,9 @@ from bricksim_core.mechanics.types import (
     VerdictLimits,
 )
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
-STANDARD_GRAVITY = 9.81
 """For the unit in which a pull on the ground is measured [m/s^2]."""
 
 FEW = 3
@@ -166,7 +166,6 @@ class SnapFitSystem:
         self._layout = layout
         self._anchored = np.array(anchored, dtype=bool)
         self._ground = ground
-        self._body = mass_properties(layout)
         descent = None if origin is None else _Descent.of(origin, layout, self._anchored, self)
         if descent is None or not descent.piece:
             faces = face_contacts(layout, ground)
@@ -523,10 +522,10 @@ class SnapFitSystem:
 
     def _free_loads(self, loads: Array) -> tuple[Array, float]:
         """(F,) scaled loads of the parts that can move, and what of them cannot be balanced."""
-        imbalance = 0.0
+        scaled, imbalance = loads / PITCHES, 0.0
         if self._floating:
-            loads, imbalance = balanced(self._layout, self._body, loads)
-        return (loads / PITCHES).reshape(-1)[self._structure.free], imbalance
+            scaled, imbalance = balance_of(self._layout).taken(scaled)
+        return scaled.reshape(-1)[self._structure.free], imbalance
 
 
 def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, Array]:
@@ -628,29 +627,3 @@ def _found(ids: IntArray, wanted: IntArray) -> IntArray:
     at = np.searchsorted(ids, wanted)
     at[at == len(ids)] = -1
     return np.where(ids[at] == wanted, at, -1) if len(ids) else at
-
-
-def balanced(layout: ComponentLayout, body: MassProperties, loads: Array) -> tuple[Array, float]:
-    """Takes the acceleration of a free rigid component out of its loads.
-
-    Args:
-        layout: The component.
-        body: Its mass properties.
-        loads: (N, 6) wrenches about the parts' COMs [N, N m].
-
-    Returns:
-        (N, 6) loads with zero resultant: the given ones less mass times rigid-body acceleration,
-        and the norm of what was taken over the norm of the loads or, if greater, of the weights
-        (torques per stud pitch).
-    """
-    masses = layout.masses
-    arm = layout.coms - body.com
-    force = loads[:, :3].sum(axis=0)
-    torque = (loads[:, 3:] + cross(arm, loads[:, :3])).sum(axis=0)
-    spin = np.linalg.solve(body.inertia, torque)
-    inertial = np.empty_like(loads)
-    inertial[:, :3] = masses[:, None] * (force / body.mass + cross(spin, arm))
-    inertial[:, 3:] = layout.inertias @ spin
-    weights = STANDARD_GRAVITY * np.linalg.norm(masses)
-    norm = max(float(np.linalg.norm(loads / PITCHES)), float(weights))
-    return loads - inertial, float(np.linalg.norm(inertial / PITCHES)) / norm

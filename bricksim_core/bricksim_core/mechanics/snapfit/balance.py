@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of its loads accelerates a free component as a whole."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from bricksim_core.dynamics import mass_properties
+from bricksim_core.mechanics.loads import STANDARD_GRAVITY
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
+from bricksim_core.spatial import Array, cross
+from bricksim_core.topology.layout import ComponentLayout
+
+_PITCH = float(PITCHES[3])
+
+
+class Balance:
+    """The parts of a component as bodies, with torques and turns in stud pitches (`PITCHES`).
+
+    Args:
+        layout: The component.
+
+    Attributes:
+        inertias: (N, 3, 3) of the parts about their centres of mass, scaled [kg].
+    """
+
+    def __init__(self, layout: ComponentLayout) -> None:
+        self.inertias = layout.inertias / _PITCH**2
+        self._masses, self._coms = layout.masses, layout.coms
+        self._arm = (layout.coms - mass_properties(layout).com) / _PITCH
+        self._least = STANDARD_GRAVITY * float(np.linalg.norm(layout.masses))
+
+    def taken(self, loads: Array) -> tuple[Array, float]:
+        """Takes the acceleration of the component out of its loads.
+
+        Args:
+            loads: (N, 6) scaled wrenches about the parts' COMs [N].
+
+        Returns:
+            (N, 6) scaled loads with zero resultant: the given ones less mass times rigid-body
+            acceleration, and the norm of what was taken over the norm of the loads or, if greater,
+            of the weights.
+        """
+        resultant, shares = self._maps
+        every = loads.reshape(-1)
+        inertial = shares @ (resultant @ every)
+        norm = max(float(np.sqrt(every @ every)), self._least)
+        return (every - inertial).reshape(-1, 6), float(np.sqrt(inertial @ inertial)) / norm
+
+    @cached_property
+    def moments(self) -> Array:
+        """(N, 22) what adds up where parts are held together: mass, its first moments [kg m], own
+        inertia [kg] and second moments of the mass about the origin [kg m^2]."""
+        first = self._masses[:, None] * self._coms
+        second = first[:, :, None] * self._coms[:, None, :]
+        own = self.inertias.reshape(-1, 9)
+        return np.hstack([self._masses[:, None], first, own, second.reshape(-1, 9)])
+
+    @cached_property
+    def _maps(self) -> tuple[Array, Array]:
+        """(6, 6 N) resultant about the centre of mass of loads, and (6 N, 6) the parts' momenta by
+        unit of it."""
+        count = len(self._masses)
+        rigid = np.zeros((count, 6, 6))
+        rigid[:] = np.eye(6)
+        for axis in range(3):
+            unit = np.zeros(3)
+            unit[axis] = 1.0
+            rigid[:, :3, 3 + axis] = cross(unit, self._arm)
+        momenta = rigid.copy()
+        momenta[:, :3] *= self._masses[:, None, None]
+        momenta[:, 3:] = self.inertias @ rigid[:, 3:]
+        resultant = rigid.reshape(-1, 6).T
+        momenta = momenta.reshape(-1, 6)
+        return resultant, np.linalg.solve(resultant @ momenta, momenta.T).T
+
+
+def balance_of(layout: ComponentLayout) -> Balance:
+    """That of a component."""
+    known = _KNOWN.get(layout)
+    if known is None:
+        known = _KNOWN[layout] = Balance(layout)
+    return known
+
+
+_KNOWN: WeakKeyDictionary[ComponentLayout, Balance] = WeakKeyDictionary()
+"""Of the layouts that are alive."""
