@@ -31,7 +31,9 @@ from bricksim_core.mechanics.snapfit.yielding import (
     NEGATIVE,
     PUSH_TOLERANCE,
     TOLERANCE,
+    Granted,
     Limits,
+    SlowError,
     Yielded,
     hardened,
 )
@@ -180,7 +182,7 @@ class CompactSolver:
 
         search = _Search(unknowns, active, self._firm)
 
-        def settled(_: IntArray, granted: Array) -> Yielded | None:
+        def settled(_: IntArray, granted: Granted) -> Yielded | None:
             # The search goes on where the last one ended.
             for _time in range(_TIMES):
                 value = search.settled(granted)
@@ -198,7 +200,7 @@ class CompactSolver:
 
         try:
             return hardened(self._limits.softness, np.zeros(0, dtype=np.int64), settled)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, SlowError):
             return None
 
     def _extended(self, known: _Unknowns, more: NDArray[np.bool_], displaced: Array) -> _Unknowns:
@@ -234,15 +236,14 @@ class CompactSolver:
         )
 
     def _state(
-        self, search: _Search, displaced: Array, value: Array, granted: Array
+        self, search: _Search, displaced: Array, value: Array, granted: Granted
     ) -> tuple[Yielded, Array]:
         """The forces, and by how much they exceed the (J, ROWS) rows that the program lacks."""
         unknowns, active = search.unknowns, search.active
         contacts, joint = unknowns.contacts, unknowns.joint
         multiplier = value[contacts:]
-        overload = (
-            np.bincount(joint, self._limits.softness[joint] * multiplier, len(granted)) - granted
-        )
+        soft = self._limits.softness[joint] * multiplier
+        overload = np.bincount(joint, soft, len(self._every)) - granted.joint
         displaced = displaced - unknowns.response @ value
         slip = np.zeros_like(self._stiffness)
         np.add.at(slip, joint, unknowns.rows * multiplier[:, None])
@@ -255,7 +256,7 @@ class CompactSolver:
         state = Yielded(
             wrench=wrench,
             push=push,
-            members=np.concatenate([members[order], len(granted) * ROWS + closed]),
+            members=np.concatenate([members[order], len(self._every) * ROWS + closed]),
             multiplier=np.concatenate([multiplier[own][order], push[closed]]),
         )
         bound = (self._limits.limit + np.maximum(overload, 0.0))[:, None]
@@ -306,11 +307,12 @@ class _Search:
         self.unknowns, self.active = unknowns, np.concatenate([self.active, active])
         self._known = None
 
-    def settled(self, granted: Array) -> Array | None:
-        """(m,) z for (J,) granted overloads; None if its active set is not found."""
+    def settled(self, granted: Granted) -> Array | None:
+        """(m,) z for granted overloads; None if its active set is not found."""
         unknowns = self.unknowns
         target = unknowns.target.copy()
-        target[unknowns.contacts :] += granted[unknowns.joint]
+        own = unknowns.joint * ROWS + unknowns.number
+        target[unknowns.contacts :] += granted.joint[unknowns.joint] + granted.row[own]
         value = self._pivoted(target)
         if value is None:
             likely = _likely(unknowns.matrix, target)

@@ -27,9 +27,10 @@ from bricksim_core.mechanics.snapfit.yielding import (
     NEGATIVE,
     PUSH_TOLERANCE,
     Equations,
+    Granted,
+    SlowError,
     Yielded,
     hardened,
-    softened,
 )
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -62,6 +63,7 @@ class _Rows:
         stiff_rows: (Y, A, 6) R_A D.
         release: (Y, A, 6) multipliers by strain.
         pressing: (Y, A) how far they fall as the limit of their joint rises.
+        parting: (Y, A, A) the same for the limits of single rows.
         blocks: (J, 6, 6) stiffness.
     """
 
@@ -73,6 +75,7 @@ class _Rows:
     stiff_rows: Array
     release: Array
     pressing: Array
+    parting: Array
     blocks: Array
 
 
@@ -128,7 +131,10 @@ class NewtonSolver:
         """
         softness = self._equations.limits.softness
         settling = _Settling(self, loads, softness)
-        return hardened(softness, guess, settling.settled, settling.presumed(guess))
+        try:
+            return hardened(softness, guess, settling.settled, settling.presumed(guess))
+        except SlowError:
+            return None
 
     def solve_softly(self, loads: Array) -> Yielded | None:
         """The same by way of softer structures, in which less is lost by rounding and active sets
@@ -140,25 +146,31 @@ class NewtonSolver:
         ways, guess = [], np.zeros(0, dtype=np.int64)
         for factor in SOFTER:
             softness = factor * self._equations.limits.softness
-            state = _Settling(self, loads, softness).settled(guess, np.zeros_like(softness))
+            nothing = Granted.nothing(len(softness))
+            state = _Settling(self, loads, softness).settled(guess, nothing)
             if state is None:
                 break
             guess = state.members
             ways.append((softness, guess))
         for softness, guess in reversed(ways):
-            yielded = hardened(softness, guess, _Settling(self, loads, softness).settled)
+            try:
+                yielded = hardened(softness, guess, _Settling(self, loads, softness).settled)
+            except SlowError:
+                return None
             if yielded is not None:
                 return yielded
         return None
 
-    def state(self, loads: Array, known: _Tangent, granted: Array) -> tuple[Yielded, Array, Array]:
+    def state(
+        self, loads: Array, known: _Tangent, granted: Granted
+    ) -> tuple[Yielded, Array, Array]:
         """Forces with all members exactly at their limits, the (J,) overload of the joints and
         (V,) how far parts would have moved into each other [m].
 
         Args:
             loads: (F,) scaled loads [N].
             known: The structure with these members.
-            granted: (J,) overloads; see `hardened`.
+            granted: See `hardened`.
 
         Raises:
             LinAlgError: Rounding stood in the way.
@@ -166,8 +178,10 @@ class NewtonSolver:
         stiffness, gap = self._stiffness, self._equations.gap
         firm, rows = known.firm, known.rows
         yielding, stiff_rows = rows.yielding, rows.stiff_rows
-        bound = (self._equations.limits.limit - granted)[yielding]
-        held = rows.pressing * bound[:, None]
+        bound = (self._equations.limits.limit - granted.joint)[yielding]
+        single = np.zeros((*rows.pressing.shape, 1))
+        single[rows.which, rows.rank, 0] = granted.row[rows.own]
+        held = rows.pressing * bound[:, None] - (rows.parting @ single)[:, :, 0]
         count = stiffness.size
         force = np.zeros(count + len(gap))
         wrench, push = force[:count].reshape(-1, 6), force[count:]
@@ -192,7 +206,7 @@ class NewtonSolver:
             displaced, last = displaced + known.cholesky.solve(lack), worst
         if not min(worst, last) <= _BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
-        overload = -granted
+        overload = -granted.joint
         overload[yielding] += rows.softness[yielding] * multiplier.sum(axis=1)
         values = np.concatenate([multiplier[rows.which, rows.rank], push[known.closed]])
         return Yielded(wrench, push, known.members, values), overload, closing
@@ -241,7 +255,10 @@ class NewtonSolver:
         matrix += soft[:, None, None] * taken[:, :, None] * taken[:, None, :]
         diagonal = np.arange(width)
         matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
-        solved = np.linalg.solve(matrix, np.concatenate([stiff_rows, taken[:, :, None]], axis=2))
+        right = np.zeros((len(yielding), width, 7 + width))
+        right[:, :, :6], right[:, :, 6] = stiff_rows, taken
+        right[:, diagonal, 7 + diagonal] = taken
+        solved = np.linalg.solve(matrix, right)
         release = solved[:, :, :6]
         blocks = np.zeros((len(stiffness), 6, 6))
         axes = np.arange(6)
@@ -256,6 +273,7 @@ class NewtonSolver:
             stiff_rows=stiff_rows,
             release=release,
             pressing=solved[:, :, 6],
+            parting=solved[:, :, 7:],
             blocks=blocks,
         )
 
@@ -291,7 +309,7 @@ class _Settling:
         # A solve that only grants more begins with the active set of the last one.
         self._known: _Tangent | None = None
 
-    def settled(self, members: IntArray, granted: Array) -> Yielded | None:
+    def settled(self, members: IntArray, granted: Granted) -> Yielded | None:
         """Forces with softness; see `hardened`."""
         seen: set[bytes] = set()
         for _ in range(ROUNDS):
@@ -308,18 +326,18 @@ class _Settling:
             members = np.setxor1d(members, changes, assume_unique=True)
         return None
 
-    def presumed(self, guess: IntArray) -> tuple[Array, Array] | None:
+    def presumed(self, guess: IntArray) -> tuple[Granted, Array] | None:
         """Where `hardened` would be if the guess was right: the softness that is still in its first
         solve would lead away from it."""
         if not len(guess):
             return None
         try:
-            state, overload, _ = self._state(guess, np.zeros(len(self._softness)))
+            state, overload, _ = self._state(guess, Granted.nothing(len(self._softness)))
         except np.linalg.LinAlgError:
             return None
-        return softened(self._softness, state), overload
+        return Granted.by(self._softness, state), overload
 
-    def _state(self, members: IntArray, granted: Array) -> tuple[Yielded, Array, Array]:
+    def _state(self, members: IntArray, granted: Granted) -> tuple[Yielded, Array, Array]:
         known = self._known
         if known is None or not np.array_equal(known.members, members):
             known = self._known = self._solver.tangent(members, self._softness, known)

@@ -64,6 +64,10 @@ APART = 1e-6
 would be interchangeable otherwise."""
 
 
+class SlowError(Exception):
+    """Softness is not taken out in `HARDENINGS` solves; more of it would take even longer."""
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
     """What the joints of a structure can bear.
@@ -144,11 +148,41 @@ def limits_of(
     return Limits(rows_of, limit, soft / strength, greatest)
 
 
+@dataclass(frozen=True, eq=False)
+class Granted:
+    """Overload that is allowed at no cost; see `hardened`.
+
+    Attributes:
+        joint: (J,) of all rows of a joint [-].
+        row: (J * ROWS,) of single rows beyond that [-].
+    """
+
+    joint: Array
+    row: Array
+
+    @staticmethod
+    def nothing(joints: int) -> Granted:
+        """Before the first solve."""
+        return Granted(np.zeros(joints), np.zeros(joints * ROWS))
+
+    @staticmethod
+    def by(softness: Array, state: Yielded) -> Granted:
+        """E mu: the overload that softness gave, with what was granted of it."""
+        joints = len(softness)
+        own = state.members[: np.searchsorted(state.members, joints * ROWS)]
+        soft = softness[own // ROWS] * state.multiplier[: len(own)]
+        row = np.zeros(joints * ROWS)
+        row[own] = APART * soft
+        return Granted(np.bincount(own // ROWS, soft, joints), row)
+
+
+Settled = Callable[[IntArray, Granted], "Yielded | None"]
+"""Solves with softness, from a guess of the members, with overloads granted; None where it
+cannot."""
+
+
 def hardened(
-    softness: Array,
-    guess: IntArray,
-    settled: Callable[[IntArray, Array], Yielded | None],
-    start: tuple[Array, Array] | None = None,
+    softness: Array, guess: IntArray, settled: Settled, start: tuple[Granted, Array] | None = None
 ) -> Yielded | None:
     """The limit of vanishing softness, by the method of multipliers (Rockafellar 1976).
 
@@ -159,25 +193,26 @@ def hardened(
     Args:
         softness: (J,) overload per multiplier [1/J].
         guess: Members that are likely to be active.
-        settled: Solves from a guess with (J,) granted overloads [-]; None where it cannot.
-        start: (J,) what to grant at first and the (J,) overload before [-], nothing if None.
+        settled: The solver.
+        start: What to grant at first and the (J,) overload before [-], nothing if None.
 
     Returns:
-        The solution, None where there is no solve or they do not settle.
+        The solution, None where there is no solve.
+
+    Raises:
+        SlowError: The solutions do not settle.
     """
     joints = len(softness)
-    granted, overload = start or (np.zeros(joints), np.zeros(joints))
+    granted, overload = start or (Granted.nothing(joints), np.zeros(joints))
     state, change, found = settled(guess, granted), np.inf, None
     for _ in range(HARDENINGS):
         if state is None:
-            break
-        members = state.members
-        own = members < joints * ROWS
-        if not own.any():
+            return found
+        if not len(state.members) or state.members[0] >= joints * ROWS:
             return state
-        soft = softened(softness, state)
+        soft = Granted.by(softness, state)
         before, last = change, overload
-        overload = soft - granted
+        overload = soft.joint - granted.joint
         change = float(np.abs(overload - last).max())
         # A geometric series: its remainder by its last two terms.
         remainder = change**2 / (before - change) if change < before < np.inf else np.inf
@@ -187,16 +222,10 @@ def hardened(
         if remainder < ACCEPTED * most:
             found = state
         granted = soft
-        state = settled(members, granted)
+        state = settled(state.members, granted)
+    if found is None:
+        raise SlowError
     return found
-
-
-def softened(softness: Array, state: Yielded) -> Array:
-    """(J,) E mu: the overload that softness gives, with what was granted of it [-]."""
-    joints = len(softness)
-    own = state.members < joints * ROWS
-    joint = state.members[own] // ROWS
-    return np.bincount(joint, softness[joint] * state.multiplier[own], joints)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +320,7 @@ class YieldSolver:
             `MAX_MEMBERS` members of the active set stood in the way.
         """
 
-        def settled(guess: IntArray, granted: Array) -> Yielded | None:
+        def settled(guess: IntArray, granted: Granted) -> Yielded | None:
             search = _Search(self, displacements, granted)
             members = np.union1d(guess, np.flatnonzero(search.value))
             for pivot in range(MAX_PIVOTS if pivots is None else pivots):
@@ -311,7 +340,10 @@ class YieldSolver:
                 )
             return None
 
-        yielded = hardened(self._limits.softness, guess, settled)
+        try:
+            yielded = hardened(self._limits.softness, guess, settled)
+        except SlowError:
+            yielded = None
         if len(self.kept.slot) > MAX_KEPT:
             self.kept = Kept.nothing(self._structure.size)
         return yielded
@@ -388,7 +420,7 @@ class _Search:
         value: Multipliers mu and lambda of all rows and pushes where the search is.
     """
 
-    def __init__(self, solver: YieldSolver, elastic: Array, granted: Array) -> None:
+    def __init__(self, solver: YieldSolver, elastic: Array, granted: Granted) -> None:
         self._solver = solver
         self._granted = granted
         self._elastic = elastic
@@ -480,8 +512,8 @@ class _Search:
         square = np.ix_(at, at)
         matrix = kept.matrix[square] + kept.softness[square]
         excess = -kept.sign[at] * (kept.loads[at] @ self._elastic) - kept.bound[at]
-        own = members < self._first
-        excess[own] += self._granted[members[own] // ROWS]
+        own = members[members < self._first]
+        excess[members < self._first] += self._granted.joint[own // ROWS] + self._granted.row[own]
         return np.linalg.solve(matrix, excess)
 
     def _final(self, members: IntArray, multiplier: Array) -> Array:
@@ -497,7 +529,7 @@ class _Search:
         """Forces for given multipliers, and the (J,) overload that they stand for."""
         structure, limits = self._solver._structure, self._solver._limits
         slip = np.zeros((len(limits.limit), 6))
-        overload = -self._granted
+        overload = -self._granted.joint
         push = np.zeros(len(self._closing))
         is_row = members < self._first
         joint = members[is_row] // ROWS
