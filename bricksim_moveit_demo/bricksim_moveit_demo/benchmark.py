@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from bricksim_core.errors import BrickSimError
 from bricksim_core.sequencing import SequenceError, plan_assembly
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import Summary, base_part
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import SceneOptions, assemble
 
 COLUMNS = (
@@ -39,6 +43,7 @@ class Run:
         summary: How building went; None if the structure cannot be built.
         wall: Wall time [s].
         error: Why it cannot be built: which brick and why.
+        setup: What else it was measured with: noise, arms, planner, engine, number of bricks.
     """
 
     structure: str
@@ -46,10 +51,25 @@ class Run:
     summary: Summary | None
     wall: float
     error: str = ""
+    setup: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a line of JSON."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Run:
+        """A run from the plain data of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: They are not those of a run.
+        """
+        summary = data["summary"]
+        if summary is not None:
+            reports = tuple(_report(report) for report in summary["reports"])
+            outcome = Outcome(summary["outcome"])
+            summary = Summary(**{**summary, "outcome": outcome, "reports": reports})
+        return cls(**{**data, "summary": summary})
 
     def __str__(self) -> str:
         """One line."""
@@ -64,16 +84,72 @@ class Run:
         return f"{self.structure} seed {self.seed}: {built}  {'; '.join(retried)}".rstrip()
 
 
-def runs(structure: Structure, seeds: Iterable[int], options: SceneOptions) -> Iterator[Run]:
-    """Builds a structure once per seed; only once if it cannot be built at all."""
+def _report(data: Mapping[str, Any]) -> Report:
+    lists = {
+        "connection_ids": tuple(data["connection_ids"]),
+        "failures": tuple(Outcome(cause) for cause in data["failures"]),
+        "failure_messages": tuple(data["failure_messages"]),
+    }
+    return Report(**{**data, **lists, "outcome": Outcome(data["outcome"])})
+
+
+def read_runs(file: Path, setup: Mapping[str, Any]) -> list[Run]:
+    """Runs that were measured before; none if there is no such file.
+
+    Args:
+        file: A run a line, as JSON.
+        setup: What they have to be measured with to belong to the same table.
+
+    Raises:
+        TaskError: A line is no run, or was measured otherwise; the text names file and line.
+    """
+    if not file.exists():
+        return []
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            run = Run.of(json.loads(line))
+        except (KeyError, TypeError, ValueError) as error:
+            raise TaskError(
+                f"{file}, line {number}: no run of this version ({error}): choose another folder"
+            ) from None
+        if run.setup != setup:
+            raise TaskError(
+                f"{file}, line {number}: measured with {_told(run.setup)}, expected"
+                f" {_told(setup)}: choose another folder"
+            )
+        found.append(run)
+    return found
+
+
+def _told(setup: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in setup.items()) or "nothing known"
+
+
+def runs(
+    structure: Structure,
+    seeds: Iterable[int],
+    options: SceneOptions,
+    setup: Mapping[str, Any] | None = None,
+) -> Iterator[Run]:
+    """Builds a structure once per seed; only once if it cannot be built at all.
+
+    Args:
+        structure: The structure.
+        seeds: The seeds.
+        options: All else.
+        setup: What the runs say that they were measured with.
+    """
+    setup = setup or {}
     for seed in seeds:
         started = time.perf_counter()
         try:
             summary = assemble(structure, replace(options, seed=seed))
         except BrickSimError as error:
-            yield Run(structure.name, seed, None, time.perf_counter() - started, str(error))
+            wall = time.perf_counter() - started
+            yield Run(structure.name, seed, None, wall, str(error), setup)
             return
-        yield Run(structure.name, seed, summary, time.perf_counter() - started)
+        yield Run(structure.name, seed, summary, time.perf_counter() - started, setup=setup)
 
 
 def beginning(structure: Structure, count: int) -> Structure:

@@ -49,6 +49,7 @@ class Summary:
     Attributes:
         success: True if the whole structure stands.
         message: What went wrong first; empty on success.
+        outcome: Its cause.
         inserted: Insertions that succeeded.
         total: Insertions to be made.
         reports: One per insertion that was tried, in order.
@@ -58,15 +59,77 @@ class Summary:
 
     success: bool
     message: str
+    outcome: Outcome
     inserted: int
     total: int
     reports: tuple[Report, ...]
     duration: float
     planning_time: float
 
+    @classmethod
+    def of(
+        cls,
+        reports: Sequence[Report],
+        total: int,
+        duration: float,
+        failure: tuple[Outcome, str] | None = None,
+    ) -> Summary:
+        """The summary of some reports.
+
+        Args:
+            reports: One per insertion that was tried, in order.
+            total: Insertions to be made.
+            duration: Simulation time [s].
+            failure: What went wrong first, cause and text; None: nothing did.
+        """
+        outcome, message = failure or (Outcome.SUCCEEDED, "")
+        return cls(
+            failure is None,
+            message,
+            outcome,
+            sum(report.success for report in reports),
+            total,
+            tuple(reports),
+            duration,
+            sum(report.planning_time for report in reports),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for summary.json."""
         return asdict(self)
+
+
+class BuildLog:
+    """What is known of a building that may end at any time: its methods are called by the builder.
+
+    Args:
+        structure: What is built.
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self._total = len(structure.graph) - 1
+        self._reports: list[Report] = []
+        self._part: int | None = None
+
+    def starting(self, part_id: int, _arm: str, _inserted: int, total: int) -> None:
+        """A brick's turn comes."""
+        self._part, self._total = part_id, total
+
+    def progress(self, report: Report, _inserted: int, total: int) -> None:
+        """A brick's turn is over."""
+        self._reports.append(report)
+        self._part, self._total = None, total
+
+    def cut_off(self, outcome: Outcome, message: str, duration: float) -> Summary:
+        """The summary of a building that ended before its end.
+
+        Args:
+            outcome: Why.
+            message: The same in words.
+            duration: Simulation time that it took [s].
+        """
+        place = "" if self._part is None else f"brick {self._part}: "
+        return Summary.of(self._reports, self._total, duration, (outcome, f"{place}{message}"))
 
 
 def base_part(structure: Structure) -> int:
@@ -357,7 +420,7 @@ class StructureBuilder:
         begin = self._world.time
         reports: list[Report] = []
         failed: set[int] = set()
-        message = ""
+        failure: tuple[Outcome, str] | None = None
         for index, step in enumerate(steps):
             if step.goal.target in failed or step.goal.part in failed:
                 failed.add(step.goal.part)
@@ -370,7 +433,7 @@ class StructureBuilder:
                     for each in coming:
                         self._supply(each.goal.target, each.goal.part)
                 except TaskError as error:
-                    message = message or f"brick {step.goal.part}: {error}"
+                    failure = failure or (error.outcome, f"brick {step.goal.part}: {error}")
                     break
             # What hangs together with a brick that does not get to its seat does not, either.
             together = self._together(step.goal.part, ids or {})
@@ -384,21 +447,12 @@ class StructureBuilder:
                 for each in coming if step.holder is not None else ():
                     failed |= {each.goal.part, each.goal.target}
                 self._give_up(report)
-                message = message or f"brick {report.part_id}: {report.message}"
+                failure = failure or (report.outcome, f"brick {report.part_id}: {report.message}")
             if self._progress is not None:
                 self._progress(report, sum(r.success for r in reports), len(steps))
             if report.outcome is Outcome.CANCELED or (failed and stop_at_failure):
                 break
-        inserted = sum(r.success for r in reports)
-        return Summary(
-            inserted == len(steps),
-            message,
-            inserted,
-            len(steps),
-            tuple(reports),
-            self._world.time - begin,
-            sum(r.planning_time for r in reports),
-        )
+        return Summary.of(reports, len(steps), self._world.time - begin, failure)
 
     def _together(self, part: int, ids: Mapping[int, int]) -> set[int]:
         """A part and all that it is connected to, in ids of the structure."""

@@ -12,8 +12,9 @@ from pathlib import Path
 from bricksim_core.atomic import replacing
 from bricksim_core.errors import BrickSimError
 from bricksim_core.formats import read_structure
+from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo import scenes
-from bricksim_moveit_demo.benchmark import beginning, head, row, runs, table
+from bricksim_moveit_demo.benchmark import beginning, head, read_runs, row, runs, table
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import SceneOptions
 
@@ -36,6 +37,8 @@ def assemble(arguments: Sequence[str] | None = None) -> int:
     except BrickSimError as error:
         print(f"assemble: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return _interrupted("assemble")
     print(
         f"{'built' if summary.success else 'not built'}: {summary.inserted} of {summary.total} in"
         f" {summary.duration:.1f} simulated seconds"
@@ -51,13 +54,18 @@ def inhand(arguments: Sequence[str] | None = None) -> int:
     except BrickSimError as error:
         print(f"inhand: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return _interrupted("inhand")
     print(f"{summary.outcome} {summary.message}".rstrip() + f" in {summary.duration:.1f} s")
     return 0 if summary.success else 1
 
 
 def benchmark(arguments: Sequence[str] | None = None) -> int:
     """``assembly_benchmark FILE...``: many seeds, one table that grows run by run."""
-    parser = _parser("Builds structures over many seeds and prints a table.")
+    parser = _parser(
+        "Builds structures over many seeds and prints a table. Runs that are in the folder --out"
+        " already are not made again."
+    )
     _add_arms(parser)
     parser.add_argument("structures", nargs="+", help="structure files")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds")
@@ -69,20 +77,45 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
         " whole, the lowest that hang together; 0: all",
     )
     chosen = parser.parse_args(arguments)
-    options, done = _options(chosen), []
-    seeds = range(chosen.seed, chosen.seed + chosen.seeds)
-    if chosen.out is not None:
-        chosen.out.mkdir(parents=True, exist_ok=True)
-        (chosen.out / "runs.jsonl").write_text("", encoding="utf-8")
     try:
         structures = [beginning(read_structure(f), chosen.bricks) for f in chosen.structures]
+        _measure(structures, chosen)
     except BrickSimError as error:
         print(f"assembly_benchmark: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return _interrupted("assembly_benchmark")
+    return 0
+
+
+def _measure(structures: Sequence[Structure], chosen: argparse.Namespace) -> None:
+    """Makes the runs that are not in the folder yet and prints the table of all.
+
+    Raises:
+        BrickSimError: The folder holds something else.
+    """
+    options, done = _options(chosen), []
+    seeds = range(chosen.seed, chosen.seed + chosen.seeds)
+    setup = {
+        "noise_mm": options.noise_mm,
+        "noise_degrees": options.noise_degrees,
+        "planner": options.planner,
+        "engine": options.engine,
+        "arms": options.arms,
+        "bricks": chosen.bricks,
+    }
+    if chosen.out is not None:
+        done = read_runs(chosen.out / "runs.jsonl", setup)
+        chosen.out.mkdir(parents=True, exist_ok=True)
     print(head(), flush=True)
     for structure in structures:
-        own = []
-        for run in runs(structure, seeds, options):
+        own = [run for run in done if run.structure == structure.name]
+        known = {run.seed for run in own}
+        if own:
+            print(f"{row(own)}\n    {len(own)} runs from {chosen.out}", flush=True)
+        if any(run.summary is None for run in own):
+            continue
+        for run in runs(structure, [s for s in seeds if s not in known], options, setup):
             own.append(run)
             done.append(run)
             # What was measured is on the screen and on disk before the next run begins.
@@ -93,7 +126,12 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
                 with replacing(chosen.out / "table.txt") as temporary:
                     temporary.write_text(table(done), encoding="utf-8")
     print("\n" + table(done), end="")
-    return 0
+
+
+def _interrupted(command: str) -> int:
+    """Says that a command was interrupted; its exit code."""
+    print(f"{command}: interrupted", file=sys.stderr)
+    return 130
 
 
 def _add_arms(parser: argparse.ArgumentParser) -> None:

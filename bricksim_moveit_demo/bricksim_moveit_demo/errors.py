@@ -27,6 +27,7 @@ class Outcome(StrEnum):
     CONTROLLER_FAILED = "controller_failed"
     TIMEOUT = "timeout"
     CANCELED = "canceled"
+    INTERRUPTED = "interrupted"
 
 
 class DescriptionError(BrickSimError):
@@ -66,3 +67,8 @@ class CanceledError(TaskError):
     """The caller canceled; the arm holds still."""
 
     outcome = Outcome.CANCELED
+
+
+def outcome_of(error: BrickSimError) -> Outcome:
+    """The cause that an error stands for: what cannot be read or planned is an invalid goal."""
+    return error.outcome if isinstance(error, TaskError) else Outcome.INVALID_GOAL

@@ -15,7 +15,7 @@ from bricksim_moveit_demo.exchanging import Brace, let_loose, stand_back, take
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, broken_inside, try_insertion
-from bricksim_moveit_demo.motion import ArmMotion
+from bricksim_moveit_demo.motion import CLEARANCES, ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.placing import put_down
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
@@ -375,6 +375,7 @@ class _Record:
         self._failures: list[TaskError] = []
         self._outcome = Outcome.SUCCEEDED
         self._message = ""
+        hand.motion.clearance = CLEARANCES[0]
         hand.begin()
 
     def failed(self, error: TaskError) -> None:
@@ -406,6 +407,7 @@ class _Record:
             hand.world.time - self._begin,
             hand.motion.planning_time - self._planning,
             hand.greatest,
+            hand.motion.clearance,
             connection_ids,
             tuple(error.outcome for error in self._failures),
             tuple(str(error) for error in self._failures),

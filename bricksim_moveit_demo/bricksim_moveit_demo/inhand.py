@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,9 +98,18 @@ class InHandSummary:
     duration: float
     planning_time: float
 
+    @classmethod
+    def nothing(cls, outcome: Outcome, message: str) -> InHandSummary:
+        """The summary of a scene that was not begun."""
+        return cls(False, message, outcome, False, None, None, 0.0, 0.0)
+
 
 def join_in_hand(
-    world: World, taker: BrickHandler, giver: BrickHandler, scene: InHandScene
+    world: World,
+    taker: BrickHandler,
+    giver: BrickHandler,
+    scene: InHandScene,
+    progress: Callable[[InHandSummary], None] = lambda _: None,
 ) -> InHandSummary:
     """Hands a brick over, presses a second one onto it in the air and places both.
 
@@ -108,33 +118,39 @@ def join_in_hand(
         taker: The arm that holds the lower brick while the other one presses.
         giver: The arm that picks both bricks.
         scene: What goes where.
+        progress: Called after the handover and after the join with what is known by then.
     """
     begin = world.time
     planning = taker.motion.planning_time + giver.motion.planning_time
     handed_over = False
     join: Report | None = None
     place: Report | None = None
-    outcome, message = Outcome.SUCCEEDED, ""
+
+    def summary(outcome: Outcome, message: str = "") -> InHandSummary:
+        return InHandSummary(
+            outcome is Outcome.SUCCEEDED,
+            message,
+            outcome,
+            handed_over,
+            join,
+            place,
+            world.time - begin,
+            taker.motion.planning_time + giver.motion.planning_time - planning,
+        )
+
     try:
         _hand_over(taker, giver, scene.brick)
         handed_over = True
+        progress(summary(Outcome.INTERRUPTED))
         join = giver.pick_and_insert(InsertionGoal(UPPER, LOWER, scene.offset, 0), release=False)
+        progress(summary(Outcome.INTERRUPTED))
         _require(join)
         taker.let_go()
         place = giver.pick_and_insert(InsertionGoal(LOWER, PLATE, scene.seat, 0))
         _require(place)
     except TaskError as error:
-        outcome, message = error.outcome, str(error)
-    return InHandSummary(
-        outcome is Outcome.SUCCEEDED,
-        message,
-        outcome,
-        handed_over,
-        join,
-        place,
-        world.time - begin,
-        taker.motion.planning_time + giver.motion.planning_time - planning,
-    )
+        return summary(error.outcome, str(error))
+    return summary(Outcome.SUCCEEDED)
 
 
 def _hand_over(taker: BrickHandler, giver: BrickHandler, shape: BrickShape) -> None:

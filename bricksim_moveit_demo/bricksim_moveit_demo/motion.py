@@ -21,9 +21,10 @@ from bricksim_moveit_demo.world import World
 
 _CONTACT = 0.001
 """Bricks this close [m] may be in contact."""
-_CLEARANCE = 0.005
-"""Gap [m] that free motions keep to bricks and table: drives lag by up to 5 mm behind what was
-planned. (A brick that was carried low at 0.3 m/s struck the table with 100 N.)"""
+CLEARANCES = (0.005, 0.0025)
+"""Gaps [m] that free motions keep to bricks and table, the first one that has room, or none: drives
+lag by up to 5 mm behind what was planned. (A brick that was carried low at 0.3 m/s struck the table
+with 100 N.)"""
 GRIPPER_TIMEOUT = 3.0
 """Longest time of a gripper command [s]: the whole stroke takes 0.8 s."""
 
@@ -34,6 +35,8 @@ class ArmMotion:
     Attributes:
         planning_time: Wall time spent planning so far [s].
         collision_force: Force on the tool [N] that ends a free motion as a collision.
+        clearance: Least gap [m] that free motions kept to bricks and table, as planned, since it
+            was last set.
     """
 
     def __init__(self, world: World, planner: MotionPlanner, name: str) -> None:
@@ -42,6 +45,7 @@ class ArmMotion:
         self.controller: ArmController = world.arms[name]
         self.planning_time = 0.0
         self.collision_force = float("inf")
+        self.clearance = CLEARANCES[0]
 
     @property
     def arm(self) -> ArmDescription:
@@ -99,7 +103,7 @@ class ArmMotion:
             self.planning_time += time.perf_counter() - started
 
     def go_to_pose(self, world_T_tool: Array, scene: PlanningScene | None = None) -> None:
-        """Moves freely to a tool pose ((4, 4) [m]), with a clearance where there is room.
+        """Moves freely to a tool pose ((4, 4) [m]), with the first of `CLEARANCES` that has room.
 
         Raises:
             PlanningError: No motion was found.
@@ -126,27 +130,33 @@ class ArmMotion:
         scene: PlanningScene | None,
         request: Callable[[PlanningScene], Trajectory],
     ) -> None:
-        scene = scene or self.scene()
-        padded = scene.padded(self._kept_off(scene, tools), _CLEARANCE)
+        around = scene or self.scene()
+        rooms = [
+            (gap, around.padded(self._kept_off(around, tools, gap), gap)) for gap in CLEARANCES
+        ]
 
-        def planned() -> Trajectory:
-            try:
-                return request(padded)
-            except PlanningError:
-                return request(scene)
+        def planned() -> tuple[float, Trajectory]:
+            for gap, room in rooms:
+                try:
+                    return gap, request(room)
+                except PlanningError:
+                    continue
+            return 0.0, request(around)
 
-        self.follow(self.plan(planned), self.collision_force)
+        gap, trajectory = self.plan(planned)
+        self.clearance = min(self.clearance, gap)
+        self.follow(trajectory, self.collision_force)
 
-    def _kept_off(self, scene: PlanningScene, tools: Sequence[Array]) -> list[str]:
-        """Names of the objects that hand and load are not right beside when a free motion begins,
-        nor with the tool at any of its goals ((4, 4) [m])."""
+    def _kept_off(self, scene: PlanningScene, tools: Sequence[Array], gap: float) -> list[str]:
+        """Names of the objects that hand and load are not within a gap [m] of when a free motion
+        begins, nor with the tool at any of its goals ((4, 4) [m])."""
         boxes = list(scene.objects.values())
         load = scene.attached.get(self.arm.name, {}).values()
         start = self.controller.kinematics.tool_pose(scene.arm_positions(self.arm.joints))
         beside = np.zeros(len(boxes), dtype=bool)
         for tool in (start, *tools):
             for box in (*hand_boxes(self.controller.width), *load):
-                beside |= boxes_overlap(Box(box.size, tool @ box.pose), boxes, _CLEARANCE)
+                beside |= boxes_overlap(Box(box.size, tool @ box.pose), boxes, gap)
         return [name for name, near in zip(scene.objects, beside, strict=True) if not near]
 
     def go_straight(

@@ -60,6 +60,8 @@ class Report:
         duration: Simulation time [s].
         planning_time: Wall time spent planning [s].
         press_force: Greatest force along the insertion axis [N].
+        clearance: Gap [m] that all its free motions kept to bricks and table, as planned; less
+            than 5 mm where there was no room for that.
         connection_ids: Connections that it made, or broke when removed.
         failures: Causes of the failed tries, in order.
         failure_messages: The same in words.
@@ -73,6 +75,7 @@ class Report:
     duration: float
     planning_time: float
     press_force: float
+    clearance: float
     connection_ids: tuple[int, ...]
     failures: tuple[Outcome, ...] = ()
     failure_messages: tuple[str, ...] = ()

@@ -11,14 +11,12 @@ from typing import Any
 
 from bricksim_core.atomic import replacing
 from bricksim_core.engines import create_engine
+from bricksim_core.errors import BrickSimError
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import (
-    StructureBuilder,
-    Summary,
-    needed,
-)
+from bricksim_moveit_demo.building import BuildLog, StructureBuilder, Summary, needed
 from bricksim_moveit_demo.description import one_arm, two_arms
+from bricksim_moveit_demo.errors import Outcome, outcome_of
 from bricksim_moveit_demo.filming import Film
 from bricksim_moveit_demo.foreseeing import plan_bearable
 from bricksim_moveit_demo.handling import BrickHandler
@@ -75,6 +73,9 @@ def assemble(
 ) -> Summary:
     """One arm, or two, build a structure from bricks on the table.
 
+    If it is interrupted or cannot be begun, summary.json tells what is known, and the exception
+    goes on.
+
     Args:
         structure: What to build.
         options: How.
@@ -88,8 +89,37 @@ def assemble(
         TaskError: A brick does not fit on the table.
         EngineError: The engine does not start.
     """
-    steps = plan_bearable(structure, options.parameters, options.arms)
+    log = BuildLog(structure)
+
+    def told(report: Report, inserted: int, total: int) -> None:
+        log.progress(report, inserted, total)
+        if progress is not None:
+            progress(report, inserted, total)
+
     simulator = _simulator(options)
+    film: Film | None = None
+    try:
+        summary, film = _assembled(structure, options, simulator, layout, told, log.starting)
+    except (BrickSimError, KeyboardInterrupt) as error:
+        failure = Outcome.INTERRUPTED, "interrupted"
+        if isinstance(error, BrickSimError):
+            failure = outcome_of(error), str(error)
+        write_results(out, log.cut_off(*failure, simulator.time), options, structure.name)
+        raise
+    write_results(out, summary, options, structure.name, film)
+    return summary
+
+
+def _assembled(
+    structure: Structure,
+    options: SceneOptions,
+    simulator: Simulator,
+    layout: TableLayout | None,
+    progress: Callable[[Report, int, int], None],
+    starting: Callable[[int, str, int, int], None],
+) -> tuple[Summary, Film | None]:
+    """Builds; see `assemble`. Returns how it went and what was filmed."""
+    steps = plan_bearable(structure, options.parameters, options.arms)
     layout = layout or packing(options.arms)
     supply = Supply(simulator, structure, layout, options.seed, options.noise.sample)
     supply.begin(needed(steps))
@@ -99,11 +129,10 @@ def assemble(
     film = _film(world, options)
     try:
         handlers = {a.name: BrickHandler(world, planner, a.name, options.parameters) for a in arms}
-        summary = StructureBuilder(world, handlers, progress, supply=supply).build(steps)
+        builder = StructureBuilder(world, handlers, progress, starting, supply)
+        return builder.build(steps), film
     finally:
         planner.close()
-    write_results(out, summary, options, structure.name, film)
-    return summary
 
 
 def assemble_in_hand(
@@ -112,6 +141,8 @@ def assemble_in_hand(
     out: Path | None = None,
 ) -> InHandSummary:
     """Two arms join two bricks in the air and put the result onto a plate.
+
+    If it is interrupted, summary.json tells what is known, and the exception goes on.
 
     Args:
         scene: What they join.
@@ -124,12 +155,18 @@ def assemble_in_hand(
     world = SimulatedWorld(simulator, arms, options.noise, options.seed)
     planner = create_planner(options.planner, arms, PlanningOptions(seed=options.seed))
     film = _film(world, options)
+    options = replace(options, arms=len(arms))
+    known = [InHandSummary.nothing(Outcome.INTERRUPTED, "interrupted")]
     try:
         taker, giver = (BrickHandler(world, planner, a.name, options.parameters) for a in arms)
-        summary = join_in_hand(world, taker, giver, scene)
+        summary = join_in_hand(world, taker, giver, scene, known.append)
+    except KeyboardInterrupt:
+        cut_off = replace(known[-1], message="interrupted", duration=world.time)
+        write_results(out, cut_off, options, "inhand")
+        raise
     finally:
         planner.close()
-    write_results(out, summary, replace(options, arms=len(arms)), "inhand", film)
+    write_results(out, summary, options, "inhand", film)
     return summary
 
 

@@ -13,7 +13,7 @@ from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import base_part, loose_bricks
-from bricksim_moveit_demo.errors import TaskError
+from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.layout import TableLayout, arrange, arrange_some
 
 Put = Callable[[Structure], Mapping[int, int]]
@@ -33,12 +33,16 @@ class Supply:
         seed: Seed of the layout.
         noise: Further error of each brick's place, e.g. `Noise.sample`; None: none.
         put: How bricks get into the scene; None: `Simulator.spawn`, with the structure's ids.
+        there: Part ids in a scene that holds other things, by part id of the structure, of what is
+            there already; the base is put down if it is not, bricks after `begin`. None: the table
+            is empty.
 
     Attributes:
         ids: Part id in the scene by part id of the structure, of all that is there.
 
     Raises:
-        TaskError: Places are given for bricks that the structure does not have.
+        TaskError: Places are given for bricks that the structure does not have, or something lies
+            where the base goes.
     """
 
     def __init__(
@@ -49,8 +53,10 @@ class Supply:
         seed: int = 0,
         noise: Callable[[np.random.Generator], Array] | None = None,
         put: Put | None = None,
+        there: Mapping[int, int] | None = None,
     ) -> None:
-        self.ids: dict[int, int] = {}
+        self.ids: dict[int, int] = dict(there or {})
+        self._alone = there is None
         self._simulator = simulator
         self._structure = structure
         self._noise = noise
@@ -59,7 +65,14 @@ class Supply:
         self._base = base_part(structure)
         # Places that are given are for what lies there from the start.
         self._layout = replace(layout, places={})
-        self._waiting = [part for part in structure.graph.part_ids if part != self._base]
+        parts = structure.graph.part_ids
+        self._waiting = [p for p in parts if p != self._base and p not in self.ids]
+        base = {self._base: transform([*layout.seat, 0.0])}
+        if there is not None:
+            if self._base not in self.ids:
+                self._require_room(base[self._base])
+                self._lay({}, base)
+            return
         untouched = self._generator.bit_generator.state
         try:
             places = arrange(self._shapes(self._waiting), layout, self._generator)
@@ -67,7 +80,7 @@ class Supply:
             self._generator.bit_generator.state = untouched
             given = [part for part in self._waiting if part in layout.places]
             places = arrange(self._shapes(given), layout, self._generator)
-        self._lay(places, {self._base: transform([*layout.seat, 0.0])})
+        self._lay(places, base)
 
     def begin(self, order: Iterable[int]) -> None:
         """Puts the first portion on the table.
@@ -116,13 +129,23 @@ class Supply:
         return {part: self._structure.graph.part(part).shape for part in parts}
 
     def _obstacles(self) -> list[tuple[float, float, float]]:
-        """x, y and radius [m] of all that is there but the base."""
+        """x, y and radius [m] of all that is there; on a table that was empty, but the base: no
+        bricks are laid out close to it."""
         graph = self._simulator.graph
         return [
             _circle(graph.part(part).shape, self._simulator.part_pose(part))
             for part in graph.part_ids
-            if part != self.ids[self._base]
+            if not (self._alone and part == self.ids[self._base])
         ]
+
+    def _require_room(self, base: Array) -> None:
+        x, y, radius = _circle(self._structure.graph.part(self._base).shape, base)
+        if any(np.hypot(x - a, y - b) < radius + other for a, b, other in self._obstacles()):
+            raise TaskError(
+                f"{self._structure.name}: no part that the world holds has the base's shape, and"
+                f" something lies where it would be put, about x, y = {x:.2f}, {y:.2f} m",
+                Outcome.BRICK_MISSING,
+            )
 
     def _spawn(self, structure: Structure) -> Mapping[int, int]:
         own = {part: part for part in structure.graph.part_ids}

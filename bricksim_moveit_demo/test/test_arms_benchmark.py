@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the benchmark, and the beginnings of structures that it builds."""
 
+import json
+
 import pytest
 
 from bricksim_core.formats import parse_structure
 from bricksim_core.sequencing import SequenceError, plan_assembly
-from bricksim_moveit_demo.benchmark import Run, beginning, head, row
+from bricksim_moveit_demo.benchmark import Run, beginning, head, read_runs, row
 from bricksim_moveit_demo.building import Summary
+from bricksim_moveit_demo.commands import benchmark
 from bricksim_moveit_demo.errors import Outcome
 from bricksim_moveit_demo.reports import Report
 
@@ -38,7 +41,7 @@ def test_beginning_of_what_cannot_be_built_hangs_together(count):
 
 
 def _report(outcome, tries, force, failures=()):
-    return Report(1, "fr3", outcome, "", tries, 9.0, 0.2, force, (1,), failures, ())
+    return Report(1, "fr3", outcome, "", tries, 9.0, 0.2, force, 0.005, (1,), failures, ())
 
 
 def test_row_counts_first_tries_and_causes():
@@ -46,11 +49,42 @@ def test_row_counts_first_tries_and_causes():
     late = _report(Outcome.SUCCEEDED, 2, 2.5, (Outcome.FORCE_LIMIT,))
     lost = _report(Outcome.UNREACHABLE, 1, 0.0)
     runs = [
-        Run("tower", 0, Summary(True, "", 2, 2, (good, late), 20.0, 0.4), 5.0),
-        Run("tower", 1, Summary(False, "x", 1, 2, (good, lost), 10.0, 0.4), 10.0),
+        Run("tower", 0, Summary(True, "", Outcome.SUCCEEDED, 2, 2, (good, late), 20.0, 0.4), 5.0),
+        Run(
+            "tower",
+            1,
+            Summary(False, "x", Outcome.UNREACHABLE, 1, 2, (good, lost), 10.0, 0.4),
+            10.0,
+        ),
     ]
     cells = row(runs).split()
     assert cells[:4] == ["tower", "1/2", "4", "50.0"]
     assert cells[5:9] == ["75.0", "%", "10.0", "2.5"]
     assert row(runs).endswith("1 force_limit, 1 unreachable")
     assert head().split()[0] == "structure"
+
+
+def test_a_folder_of_runs_is_continued(tmp_path, capsys):
+    """Nothing is built here: the runs that are asked for are in the folder."""
+    structure = tmp_path / "tower.txt"
+    structure.write_text(TOWER)
+    out = tmp_path / "out"
+    out.mkdir()
+    setup = {"noise_mm": 1.0, "noise_degrees": 2.0, "planner": "embedded", "engine": "mujoco"}
+    setup |= {"arms": 1, "bricks": 0}
+    good = _report(Outcome.SUCCEEDED, 1, 1.5)
+    late = _report(Outcome.SUCCEEDED, 2, 2.5, (Outcome.FORCE_LIMIT,))
+    done = [Run("tower", s, Summary.of((good, late), 2, 20.0), 5.0, setup=setup) for s in range(2)]
+    file = out / "runs.jsonl"
+    file.write_text("".join(json.dumps(run.to_dict()) + "\n" for run in done))
+    before = file.read_text()
+    assert read_runs(file, setup) == done
+    assert benchmark(["--seeds", "2", "--out", str(out), str(structure)]) == 0
+    assert row(done) in capsys.readouterr().out
+    assert benchmark(["--seeds", "2", "--arms", "2", "--out", str(out), str(structure)]) == 2
+    complaint = capsys.readouterr().err
+    assert "line 1" in complaint and "arms 1" in complaint and "expected" in complaint
+    assert file.read_text() == before
+    file.write_text(before + "{}\n")
+    assert benchmark(["--seeds", "2", "--out", str(out), str(structure)]) == 2
+    assert "line 3: no run of this version" in capsys.readouterr().err

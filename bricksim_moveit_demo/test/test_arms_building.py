@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building structures with one arm and with two, joining in the hands of two."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from arms_support import bench, yawed
+from arms_support import bench, bricks, yawed
 
 from bricksim_core.errors import StructureError
 from bricksim_core.formats import parse_structure
@@ -324,6 +325,30 @@ def test_bricks_that_do_not_fit_come_later():
     assert set(simulator.graph.part_ids) == {0, 5, 2}
     x, y, _ = simulator.part_pose(2)[:3, 3]
     assert region.x0 <= x <= region.x1 and region.y0 <= y <= region.y1
+
+
+def test_what_a_scene_lacks_is_supplied_beside_what_is_there():
+    structure = parse_structure("2x4 (4,4,0)\n2x4 (4,8,0)\n2x2 (4,4,1)\n", baseplate=(16, 16))
+    simulator = Simulator()
+    brick = BrickShape(4, 2)
+    there = bricks({7: brick, 8: BrickShape(2, 1)}, {7: yawed(0.33, 0.23), 8: yawed(0.5, 0.0)})
+    simulator.spawn(there, part_ids={7: 7, 8: 8})
+    region = Region(0.3, 0.15, 0.5, 0.3)
+    layout = TableLayout(regions=(region,), seat=(0.5, 0.0))
+    with pytest.raises(
+        TaskError, match=r"something lies where it would be put, about x, y = 0\.50"
+    ):
+        Supply(simulator, structure, layout, there={})
+    simulator.remove([8])
+    supply = Supply(simulator, structure, layout, there={1: 7})
+    assert set(supply.ids) == {0, 1} and supply.ids[0] in simulator.fixed_parts
+    supply.begin([1, 2, 3])
+    assert supply.ids[1] == 7
+    supply(2, 3)
+    assert set(supply.ids) == {0, 1, 2, 3}
+    places = [simulator.part_pose(supply.ids[part])[:2, 3] for part in (1, 2, 3)]
+    for a, b in itertools.combinations(places, 2):
+        assert np.hypot(*(a - b)) > layout.gap
 
 
 def test_too_many_bricks_are_refused():

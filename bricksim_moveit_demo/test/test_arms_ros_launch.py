@@ -18,12 +18,40 @@ from rosgraph_msgs.msg import Clock
 from bricksim_core.episodes.messages import structure_from_topology
 from bricksim_core.episodes.reader import read_episode, verify
 
-TOWER = Path(__file__).parents[2] / "bricksim_core/test/data/bricksim/demo_assembly_structure1.json"
-
+DATA = Path(__file__).parents[2] / "bricksim_core/test/data"
+TOWER = DATA / "bricksim/demo_assembly_structure1.json"
+FLOATING = DATA / "brickgpt/test_floating.txt"
 
 PACKAGE = "bricksim_moveit_demo"
 TIMEOUT = 240.0
 """Longest episode [s]."""
+
+
+def summary_in(folder: Path) -> dict:
+    """The summary of an episode but for wall times."""
+    summary = json.loads((folder / "summary.json").read_text())
+    reports = [summary.get("join"), summary.get("place"), *summary.get("reports", [])]
+    for document in filter(None, (summary, *reports)):
+        del document["planning_time"]
+    return summary
+
+
+def well_ended(folder: Path, *arguments: str) -> dict:
+    """The summary that an episode which ends well leaves in a folder."""
+    process = launch(PACKAGE, *arguments, f"out:={folder}")
+    output = finished(process, TIMEOUT)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output, output
+    assert left(process) == []
+    return summary_in(folder)
+
+
+def events(folder: Path) -> list[tuple]:
+    """Stamps, kinds and connections of the events in an episode's bag."""
+    return [
+        (e.header.stamp.sec, e.header.stamp.nanosec, e.kind, e.connection.hole_part, e.force)
+        for e in read_episode(folder / "bag").events
+    ]
 
 
 def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> None:
@@ -66,43 +94,46 @@ def test_two_arms_build_with_the_bricks_on_their_sides(ros_domain_id, tmp_path) 
     bricks.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n")
     layout = tmp_path / "layout.yaml"
     layout.write_text("bricks: {1: [0.36, -0.25, 0], 2: [0.74, 0.25, 20]}\n")
-    process = launch(
-        PACKAGE,
+    arguments = [
         "assemble.launch.py",
         "arms:=2",
         f"structure:={bricks}",
         f"layout:={layout}",
-        f"out:={tmp_path}",
         "film:=false",
-        "record:=false",
         "seed:=1",
-    )
-    output = finished(process, TIMEOUT)
-    assert process.returncode == 0, output
-    assert "Traceback" not in output, output
-    assert left(process) == []
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    ]
+    first, second = tmp_path / "first", tmp_path / "second"
+    summary = well_ended(first, *arguments)
     assert summary["success"] and summary["inserted"] == summary["total"] == 2
     arms = {report["part_id"]: report["arm"] for report in summary["reports"]}
     assert arms == {1: "left", 2: "right"}
+    # A seed gives the same run again, as far as it goes: the second one ends at 14 s.
+    process = launch(PACKAGE, *arguments, f"out:={second}", "duration:=14")
+    output = finished(process, TIMEOUT)
+    assert process.returncode == 1, output
+    again = summary_in(second)
+    assert not again["success"] and again["outcome"] == "interrupted"
+    assert again["reports"] == summary["reports"][:1] and again["total"] == 2
+    assert len(events(first)) == 2 and events(second) == events(first)[:1]
 
 
 def test_two_arms_join_two_bricks_in_the_air(ros_domain_id, tmp_path) -> None:
-    process = launch(PACKAGE, "inhand.launch.py", f"out:={tmp_path}", "record:=false")
-    output = finished(process, TIMEOUT)
-    assert process.returncode == 0, output
-    assert left(process) == []
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["success"] and summary["handed_over"]
-    assert (tmp_path / "final.png").stat().st_size > 10_000
-    assert (tmp_path / "video.mp4").stat().st_size > 10_000
+    first, second = tmp_path / "first", tmp_path / "second"
+    summary = well_ended(first, "inhand.launch.py", "record:=false")
+    assert summary["success"] and summary["outcome"] == "succeeded" and summary["handed_over"]
+    assert (first / "final.png").stat().st_size > 10_000
+    assert (first / "video.mp4").stat().st_size > 10_000
+    # A seed gives the same run again, with a film or without.
+    assert well_ended(second, "inhand.launch.py", "record:=false", "film:=false") == summary
 
 
 def test_what_cannot_be_built_ends_with_its_cause_and_exit_code_1(ros_domain_id, tmp_path) -> None:
     layout = tmp_path / "layout.yaml"
     layout.write_text("bricks: {77: [0.45, 0.25, 30]}\n")
+    floating = tmp_path / "floating"
     cases = [
         (["structure:=nowhere.json"], "nowhere.json"),
+        ([f"structure:={FLOATING}", f"out:={floating}"], "not connected to the ground"),
         ([f"structure:={TOWER}", f"layout:={layout}"], "77"),
         ([f"structure:={TOWER}", "noise:=little"], "noise"),
     ]
@@ -113,6 +144,10 @@ def test_what_cannot_be_built_ends_with_its_cause_and_exit_code_1(ros_domain_id,
         assert text in output
         assert "Traceback" not in output, output
         assert left(process) == []
+    summary = json.loads((floating / "summary.json").read_text())
+    assert not summary["success"] and summary["outcome"] == "invalid_goal"
+    assert (summary["inserted"], summary["total"]) == (0, 2)
+    assert "part 2" in summary["message"] and "not connected" in summary["message"]
 
 
 def test_ctrl_c_in_the_middle_ends_everything(ros_domain_id, tmp_path) -> None:
@@ -128,6 +163,11 @@ def test_ctrl_c_in_the_middle_ends_everything(ros_domain_id, tmp_path) -> None:
         assert "Traceback" not in output, output
         assert left(process) == []
         assert read_episode(tmp_path / "bag").end > 1.0
+        summary = json.loads((tmp_path / "summary.json").read_text())
+        assert not summary["success"] and summary["outcome"] == "interrupted"
+        assert "brick" in summary["message"] and "interrupted" in summary["message"]
+        assert (summary["inserted"], summary["total"]) == (len(summary["reports"]), 4)
+        assert summary["duration"] > 1.0
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -86,7 +86,7 @@ class Driver:
         last = self.states[-1]
         return PlanningScene(dict(zip(last.name, last.position, strict=True)), self.objects)
 
-    def follow(self, planned: Trajectory) -> None:
+    def goal(self, planned: Trajectory) -> FollowJointTrajectory.Goal:
         rows = zip(planned.positions, planned.velocities, planned.accelerations, strict=True)
         goal = FollowJointTrajectory.Goal()
         goal.trajectory.joint_names = list(planned.joints)
@@ -101,7 +101,10 @@ class Driver:
                 planned.times.tolist(), rows, strict=True
             )
         ]
-        handle = self.ros.goal(self.action, goal)
+        return goal
+
+    def follow(self, planned: Trajectory) -> None:
+        handle = self.ros.goal(self.action, self.goal(planned))
         assert handle.accepted
         answer = self.ros.result(handle)
         assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result
@@ -189,3 +192,31 @@ def test_an_arm_in_the_way_of_the_other_is_named() -> None:
         assert answer.status == GoalStatus.STATUS_ABORTED
         assert report.outcome == msg.InsertionReport.UNREACHABLE, report
         assert "arms left and right touch each other" in report.message
+
+
+def test_arms_that_run_into_each_other_end_with_the_cause_and_work_on() -> None:
+    with ros_client() as ros:
+        ros.call(ResetSimulation, "reset_simulation", scope=7)
+        middle = 0.5 * (LEFT.world_T_base[:3, 3] + RIGHT.world_T_base[:3, 3])
+        (plate,) = spawn(ros, bricks({0: PLATE}, {0: yawed(middle[0], 0.25)}), fixed=True)
+        (brick,) = spawn(ros, bricks({0: BRICK}, {0: yawed(middle[0] + 0.1, -0.2)}))
+        driver = Driver(ros)
+        driver.go(tool_down(middle[0], 0.0, 0.2))
+        # A plan that knows nothing of the other arm.
+        known = driver.scene().positions
+        own = {joint: known[joint] for joint in (*RIGHT.joints, *RIGHT.fingers)}
+        blind = EmbeddedPlanner([RIGHT], PlanningOptions())
+        planned = blind.plan_to_pose(PlanningScene(own), RIGHT, tool_down(middle[0], 0.0, 0.2))
+        right = ros.action(FollowJointTrajectory, "right_controller/follow_joint_trajectory")
+        answer = ros.result(ros.goal(right, driver.goal(planned)))
+        assert answer.status == GoalStatus.STATUS_ABORTED
+        assert answer.result.error_code == answer.result.PATH_TOLERANCE_VIOLATED
+        assert "right_fr3_joint" in answer.result.error_string
+        # It stops where it touched, and the next task gets the arms apart.
+        driver.scene()
+        insert = ros.action(action.PickAndInsert, "pick_and_insert")
+        goal = action.PickAndInsert.Goal(
+            part_id=brick, target_part=plate, offset=[2, 3], arm=RIGHT.name
+        )
+        answer = ros.result(ros.goal(insert, goal))
+        assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result

@@ -120,17 +120,20 @@ def test_bad_goals_end_with_a_named_cause() -> None:
         report = asked(remove, action.Disassemble.Goal(part_id=plate, method="pray")).report
         assert "pray" in report.message
 
+        bad, missing = kinds.INVALID_GOAL, kinds.BRICK_MISSING
         structures = [
-            ({"text": tower(BRICK, loose=(BRICK,))}, "part 2"),
-            ({"text": "nonsense"}, "nonsense"),
-            ({}, "exactly one of text and uri"),
-            ({"uri": str(TOWER), "arms": ["robby"]}, "robby"),
-            ({"uri": str(TOWER), "base_part": first}, "base part"),
-            ({"text": tower(BRICK, BRICK, BRICK, BRICK)}, "no loose brick for part 4"),
+            ({"text": tower(BRICK, loose=(BRICK,))}, bad, 2, "part 2"),
+            ({"text": "nonsense"}, bad, 0, "nonsense"),
+            ({}, bad, 0, "exactly one of text and uri"),
+            ({"uri": str(TOWER), "arms": ["robby"]}, bad, 0, "robby"),
+            ({"uri": str(TOWER), "base_part": first}, bad, 4, "base part"),
+            ({"uri": str(TOWER), "base_part": first, "supply": True}, bad, 4, "base part"),
+            ({"text": tower(*[BRICK] * 4)}, missing, 4, "no loose brick for part 4"),
         ]
-        for fields, text in structures:
+        for fields, outcome, total, text in structures:
             result = asked(build, action.BuildStructure.Goal(**fields))
             assert text in result.message, result
+            assert (result.outcome, result.inserted, result.total) == (outcome, 0, total), result
 
 
 def test_a_structure_is_built_from_spawned_bricks_and_a_reset_ends_it() -> None:
@@ -149,6 +152,13 @@ def test_a_structure_is_built_from_spawned_bricks_and_a_reset_ends_it() -> None:
         assert connections(ros) == sorted([(plate, lower), (lower, upper)])
         assert {f.part_id for f in told} == {first, second}
         assert {f.arm for f in told} == {"fr3"} and told[-1].total == 2
+
+        # What the scene lacks is supplied, what stands there already stays.
+        goal = action.BuildStructure.Goal(text=tower(BRICK, BRICK, BRICK), supply=True)
+        result = ros.result(ros.goal(build, goal)).result
+        assert result.success and (result.inserted, result.total) == (3, 3), result
+        ((_, third),) = set(connections(ros)) - {(plate, lower), (lower, upper)}
+        assert third not in {plate, first, second}
 
         # Everything back to where it was spawned, in the middle of a task.
         lay_out(ros)

@@ -2,6 +2,7 @@
 """Trajectories: interpolation, FollowJointTrajectory's rules, and the arm in the simulator."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,15 @@ from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.parts import STUD_HEIGHT, BrickShape
-from bricksim_core.spatial import transform_points
+from bricksim_core.spatial import transform, transform_points
 from bricksim_moveit_demo.control.trajectory import Status, Tolerances, TrajectoryFollower
-from bricksim_moveit_demo.errors import CanceledError, ControllerError, Outcome, TaskError
+from bricksim_moveit_demo.errors import (
+    CanceledError,
+    ControllerError,
+    Outcome,
+    PlanningError,
+    TaskError,
+)
 from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, boxes_overlap, hand_boxes
 from bricksim_moveit_demo.planning.protocol import Trajectory
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, brick_name
@@ -258,6 +265,36 @@ def test_free_motions_keep_a_clearance_to_the_table():
     b.world.listeners.append(lambda _: gaps.append(gap(motion.controller.measured_tool)))
     motion.go_to_joints([goal])
     assert min(gaps) > 0.003
+
+
+@pytest.mark.parametrize(("room", "kept"), [(0.006, 0.005), (0.0035, 0.0025), (0.0015, 0.0)])
+def test_the_clearance_is_what_there_is_room_for(room, kept):
+    """Something is close beside the elbow when a motion begins."""
+    b = bench({}, {})
+    motion, arm = b.handler.motion, b.handler.motion.arm
+    scene = b.world.planning_scene()
+    start = scene.arm_positions(arm.joints)
+    size, close, far = (0.04, 0.04, 0.04), 0.0, 0.3
+
+    def beside(distance):
+        box = Box(size, transform([-0.165, distance, 0.615]))
+        return replace(scene, objects={**scene.objects, "post": box})
+
+    def touches(distance):
+        try:
+            b.planner.plan_to_joints(beside(distance), arm, [start])
+        except PlanningError:
+            return True
+        return False
+
+    assert touches(close) and not touches(far)
+    while far - close > 1e-5:
+        middle = 0.5 * (close + far)
+        close, far = (middle, far) if touches(middle) else (close, middle)
+    away = start.copy()
+    away[0] += 0.3
+    motion.go_to_joints([away], beside(far + room))
+    assert motion.clearance == kept
 
 
 def test_a_free_motion_that_runs_into_something_ends():

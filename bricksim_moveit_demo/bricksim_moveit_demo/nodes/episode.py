@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ import numpy as np
 from bricksim_core.errors import BrickSimError
 from bricksim_core.formats import read_structure
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import Summary
-from bricksim_moveit_demo.errors import TaskError
+from bricksim_moveit_demo.building import BuildLog, Summary
+from bricksim_moveit_demo.errors import Outcome, TaskError, outcome_of
 from bricksim_moveit_demo.filming import Film
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, in_hand_bricks, join_in_hand
 from bricksim_moveit_demo.layout import packing, read_layout
 from bricksim_moveit_demo.nodes.parameters import EPISODES
+from bricksim_moveit_demo.nodes.supplies import free_ids, put_down
 from bricksim_moveit_demo.nodes.tasks import TaskServer
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import RESULT_FILES, SceneOptions, write_results
@@ -26,7 +28,7 @@ from bricksim_moveit_demo.world import Noise, SimulatedWorld
 from bricksim_ros import parameters
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.server import Advance, Server
-from bricksim_ros.simulator_node import SimulatorNode
+from bricksim_ros.simulator_node import SimulationEndedError, SimulatorNode
 from bricksim_ros.world import RunState, World
 
 
@@ -55,6 +57,16 @@ class Episode(ABC):
             BrickSimError: It cannot even be begun.
         """
 
+    @abstractmethod
+    def cut_off(self, outcome: Outcome, message: str, duration: float) -> Summary | InHandSummary:
+        """What is known of it when it ends before its end.
+
+        Args:
+            outcome: Why.
+            message: The same in words.
+            duration: Simulation time so far [s].
+        """
+
     def server(self, scene: SimulatedWorld, tasks: TaskServer) -> EpisodeServer:
         """What carries it out in a node."""
         return EpisodeServer(self._node, self, scene, tasks)
@@ -74,6 +86,7 @@ class AssembleEpisode(Episode):
             raise TaskError("parameter structure is empty, expected a structure file")
         self._structure = read_structure(resolve_uri(path))
         self._supply: Supply | None = None
+        self._log = BuildLog(self._structure)
         chosen = parameters.value(node, "layout")
         self._layout = packing(parameters.value(node, "arms"))
         if chosen != "packing":
@@ -88,13 +101,9 @@ class AssembleEpisode(Episode):
         """Lays the base and all bricks on the table; if they do not fit, first the base alone."""
 
         def put(structure: Structure) -> Mapping[int, int]:
-            graph = world.simulator.graph
-            ids = {part: part for part in structure.graph.part_ids if part not in graph}
             if self._supply is not None:
-                # What comes later is no part of the scene that a reset goes back to.
-                placed = world.simulator.spawn(structure, np.eye(4), part_ids=ids)
-                self._node.publish_now()
-                return placed
+                return put_down(self._node, world.simulator, structure)
+            ids = free_ids(world.simulator, structure)
             return world.spawn(self.name, structure, np.eye(4), initial=True, part_ids=ids).part_ids
 
         sample = self._noise.sample
@@ -106,11 +115,21 @@ class AssembleEpisode(Episode):
         """Builds."""
 
         def progress(report: Report, inserted: int, total: int) -> None:
+            self._log.progress(report, inserted, total)
             text = f"{inserted}/{total} brick {report.part_id}: {report.outcome} by {report.arm},"
             text += f" {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
             self.tell(f"{text}  {report.message}".rstrip())
 
-        return tasks.build(self._structure, progress=progress, supply=self._supply)
+        return tasks.build(
+            self._structure,
+            starting=self._log.starting,
+            progress=progress,
+            supply=self._supply,
+        )
+
+    def cut_off(self, outcome: Outcome, message: str, duration: float) -> Summary:
+        """See `Episode.cut_off`."""
+        return self._log.cut_off(outcome, message, duration)
 
 
 class InHandEpisode(Episode):
@@ -124,6 +143,7 @@ class InHandEpisode(Episode):
                 " join"
             )
         self._scene = InHandScene()
+        self._known = InHandSummary.nothing(Outcome.INTERRUPTED, "")
 
     @property
     def name(self) -> str:
@@ -138,7 +158,15 @@ class InHandEpisode(Episode):
     def work(self, scene: SimulatedWorld, tasks: TaskServer) -> InHandSummary:
         """Joins and places."""
         taker, giver = tasks.handlers.values()
-        return join_in_hand(scene, taker, giver, self._scene)
+
+        def progress(known: InHandSummary) -> None:
+            self._known = known
+
+        return join_in_hand(scene, taker, giver, self._scene, progress)
+
+    def cut_off(self, outcome: Outcome, message: str, duration: float) -> InHandSummary:
+        """See `Episode.cut_off`."""
+        return replace(self._known, outcome=outcome, message=message, duration=duration)
 
 
 def create_episode(node: SimulatorNode, noise: Noise) -> Episode | None:
@@ -197,8 +225,15 @@ class EpisodeServer(Server):
             self._tasks.prepare()
             summary = self._episode.work(self._scene, self._tasks)
         except BrickSimError as error:
-            log.error(str(error))
-            summary = Summary(False, str(error), 0, 0, (), 0.0, 0.0)
+            summary = self._cut_off(outcome_of(error), str(error))
+        except Exception as error:
+            # The node ends, so nobody waits for a video; what cannot be published any more then
+            # fails with errors of its own.
+            ends = isinstance(error, SimulationEndedError) or not self._node.context.ok()
+            text = "interrupted" if ends else f"internal error, {type(error).__name__}: {error}"
+            summary = self._cut_off(Outcome.INTERRUPTED, text)
+            write_results(self._out(), summary, self._options(), self._episode.name)
+            raise
         self._node.exit_code = 0 if summary.success else 1
         out = self._out()
         if out is not None and self._film is not None:
@@ -215,6 +250,9 @@ class EpisodeServer(Server):
         if out is not None:
             files = [p.name for p in (out / n for n in RESULT_FILES) if p.is_file()]
             log.info(f"results in {out}: {', '.join(files)}")
+
+    def _cut_off(self, outcome: Outcome, message: str) -> Summary | InHandSummary:
+        return self._episode.cut_off(outcome, message, self._scene.time)
 
     def _out(self) -> Path | None:
         out = parameters.value(self._node, "out")

@@ -7,22 +7,24 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.action.server import ServerGoalHandle
-from rclpy.node import Node
 
 from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.spatial import Array
 from bricksim_core.topology.structure import Structure
-from bricksim_moveit_demo.building import StructureBuilder, Summary, needed
-from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.building import BuildLog, StructureBuilder, Summary, needed
+from bricksim_moveit_demo.errors import Outcome, TaskError, outcome_of
 from bricksim_moveit_demo.foreseeing import plan_bearable
 from bricksim_moveit_demo.handling import BrickHandler
-from bricksim_moveit_demo.matching import match_bricks
+from bricksim_moveit_demo.layout import packing
+from bricksim_moveit_demo.matching import find_base, match_bricks, require_all
 from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE, task_parameters
+from bricksim_moveit_demo.nodes.supplies import put_down
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.reports import InsertionGoal, Report, Stage
@@ -34,7 +36,7 @@ from bricksim_ros.publishing import Rate
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.server import Advance, Server
-from bricksim_ros.simulator_node import SimulationEndedError
+from bricksim_ros.simulator_node import SimulationEndedError, SimulatorNode
 
 _MAX_TEXT = 20_000_000
 """Longest structure file as text [characters]."""
@@ -46,7 +48,11 @@ class _Task:
 
     handle: ServerGoalHandle
     run: Callable[[ServerGoalHandle], Any]
-    refuse: Callable[[ServerGoalHandle, str], Any]
+    refuse: Callable[[ServerGoalHandle, str, Outcome], Any]
+
+    def refused(self, text: str, outcome: Outcome = Outcome.INVALID_GOAL) -> Any:
+        """The result that says why it was not carried out."""
+        return self.refuse(self.handle, text, outcome)
 
 
 class TaskServer(Server):
@@ -61,7 +67,7 @@ class TaskServer(Server):
 
     def __init__(
         self,
-        node: Node,
+        node: SimulatorNode,
         world: SimulatedWorld,
         planner: MotionPlanner,
         preempt: Callable[[str], None],
@@ -98,7 +104,7 @@ class TaskServer(Server):
         """Takes the actions away; goals end."""
         while self._queue:
             task = self._queue.popleft()
-            task.handle.abort(task.refuse(task.handle, "the node shuts down"))
+            task.handle.abort(task.refused("the node shuts down", Outcome.INTERRUPTED))
         for server in self._servers:
             server.destroy()
 
@@ -150,15 +156,16 @@ class TaskServer(Server):
     def _accepting(
         self,
         run: Callable[[ServerGoalHandle], Any],
-        refuse: Callable[[ServerGoalHandle, str], Any],
+        refuse: Callable[[ServerGoalHandle, str, Outcome], Any],
     ) -> Callable[[ServerGoalHandle], None]:
         def accepted(handle: ServerGoalHandle) -> None:
             handle.executing()
+            task = _Task(handle, run, refuse)
             reason = self.busy() or ("another goal waits" if self._queue else "")
             if reason:
-                handle.abort(refuse(handle, reason))
+                handle.abort(task.refused(reason))
             else:
-                self._queue.append(_Task(handle, run, refuse))
+                self._queue.append(task)
 
         return accepted
 
@@ -173,24 +180,23 @@ class TaskServer(Server):
         def work() -> None:
             self._stage = None
             if handle.is_cancel_requested:
-                handle.canceled(task.refuse(handle, "canceled before it began"))
+                handle.canceled(task.refused("canceled before it began", Outcome.CANCELED))
                 return
             try:
                 self.prepare()
                 result = task.run(handle)
             except EngineError as error:
-                handle.abort(task.refuse(handle, str(error)))
+                handle.abort(task.refused(str(error)))
                 raise
             except SimulationEndedError:
-                handle.abort(task.refuse(handle, "the simulation has ended"))
+                handle.abort(task.refused("the simulation has ended", Outcome.INTERRUPTED))
                 raise
-            except (BrickSimError, ValueError) as error:
-                outcome = error.outcome if isinstance(error, TaskError) else Outcome.INVALID_GOAL
-                result = task.refuse(handle, str(error))
-                if hasattr(result, "report"):
-                    result.report.outcome = str(outcome)
+            except BrickSimError as error:
+                result = task.refused(str(error), outcome_of(error))
+            except ValueError as error:
+                result = task.refused(str(error))
             except Exception as error:
-                result = task.refuse(handle, unexpected(self._node, error))
+                result = task.refused(unexpected(self._node, error))
             if result.success:
                 handle.succeed(result)
             elif handle.is_cancel_requested:
@@ -257,10 +263,19 @@ class TaskServer(Server):
             state.inserted, state.total = inserted, total
 
         self._feedback = tell
-        summary = self.build(structure, arms, base, starting, request.stop_at_failure)
+        try:
+            supply = self._supply(structure, base, len(arms)) if request.supply else None
+            summary = self.build(
+                structure, arms, base, starting, request.stop_at_failure, supply=supply
+            )
+        except EngineError:
+            raise
+        except BrickSimError as error:
+            summary = BuildLog(structure).cut_off(outcome_of(error), str(error), 0.0)
         return action.BuildStructure.Result(
             success=summary.success,
             message=summary.message,
+            outcome=str(summary.outcome),
             inserted=summary.inserted,
             total=summary.total,
             reports=[report_message(report) for report in summary.reports],
@@ -287,8 +302,10 @@ class TaskServer(Server):
         steps = self._world.compute(lambda: plan_bearable(structure, parameters, count))
         order = needed(steps)
         if supply is None:
-            fixed = self._world.fixed_parts
-            ids = match_bricks(structure, self._world.graph, fixed, base, order)
+            fixed, graph = self._world.fixed_parts, self._world.graph
+            chosen = find_base(structure, graph, fixed, base)
+            ids = match_bricks(structure, graph, fixed, chosen, order)
+            require_all(structure, ids)
         else:
             supply.begin(order)
             ids = supply.ids
@@ -296,6 +313,29 @@ class TaskServer(Server):
         return builder.build(steps, ids, stop_at_failure)
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _supply(self, structure: Structure, base: int | None, arms: int) -> Supply:
+        """What puts those bricks of a structure on the table that the scene lacks.
+
+        Raises:
+            TaskError: The base is not acceptable, or has no room.
+        """
+        fixed, graph = self._world.fixed_parts, self._world.graph
+        there: dict[int, int] = {}
+        try:
+            chosen = find_base(structure, graph, fixed, base)
+            there = match_bricks(structure, graph, fixed, chosen)
+        except TaskError as error:
+            if error.outcome is not Outcome.BRICK_MISSING:
+                raise
+        return Supply(
+            self._world.simulator,
+            structure,
+            packing(arms),
+            parameters.value(self._node, "seed"),
+            put=partial(put_down, self._node, self._world.simulator),
+            there=there,
+        )
 
     def _told_by(self, arm: str) -> Callable[[Stage, int, float], None]:
         def told(stage: Stage, attempt: int, force: float) -> None:
@@ -350,6 +390,7 @@ def report_message(report: Report) -> msg.InsertionReport:
         duration=report.duration,
         planning_time=report.planning_time,
         press_force=float(report.press_force),
+        clearance=float(report.clearance),
         connection_ids=list(report.connection_ids),
     )
 
@@ -382,17 +423,21 @@ def _structure(request: action.BuildStructure.Goal) -> Structure:
     return parse_structure(request.text, name="text", format=kind)
 
 
-def _refusal(part_id: int, text: str) -> msg.InsertionReport:
-    return msg.InsertionReport(part_id=part_id, outcome=str(Outcome.INVALID_GOAL), message=text)
+def _refusal(part_id: int, text: str, outcome: Outcome) -> msg.InsertionReport:
+    return msg.InsertionReport(part_id=part_id, outcome=str(outcome), message=text)
 
 
-def _no_insertion(handle: ServerGoalHandle, text: str) -> action.PickAndInsert.Result:
-    return action.PickAndInsert.Result(report=_refusal(handle.request.part_id, text))
+def _no_insertion(
+    handle: ServerGoalHandle, text: str, outcome: Outcome
+) -> action.PickAndInsert.Result:
+    return action.PickAndInsert.Result(report=_refusal(handle.request.part_id, text, outcome))
 
 
-def _no_removal(handle: ServerGoalHandle, text: str) -> action.Disassemble.Result:
-    return action.Disassemble.Result(report=_refusal(handle.request.part_id, text))
+def _no_removal(handle: ServerGoalHandle, text: str, outcome: Outcome) -> action.Disassemble.Result:
+    return action.Disassemble.Result(report=_refusal(handle.request.part_id, text, outcome))
 
 
-def _nothing_built(_handle: ServerGoalHandle, text: str) -> action.BuildStructure.Result:
-    return action.BuildStructure.Result(message=text)
+def _nothing_built(
+    _handle: ServerGoalHandle, text: str, outcome: Outcome
+) -> action.BuildStructure.Result:
+    return action.BuildStructure.Result(message=text, outcome=str(outcome))
