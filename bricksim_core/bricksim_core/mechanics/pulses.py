@@ -120,13 +120,17 @@ class Pulse:
             SolverError: No motion was found.
         """
         low, high = 0.0, np.inf
+        lower: Bodies | None = None
         before, known, share = self._onset, 0.0, self._first
         for _ in range(_TRIES):
             bodies = bodies_at(share)
             found = self._excess(bodies, share)
             if abs(found - 1.0) <= _CLOSE or (share >= 1.0 and found <= 1.0):
                 break
-            low, high = (low, share) if found > 1.0 else (share, high)
+            if found > 1.0:
+                high = share
+            else:
+                low, lower = share, bodies
             # Speeds grow linearly with the loads, from where they make anything slide.
             rising = (found - known) * (share - before) > 0.0
             likely = (
@@ -135,9 +139,15 @@ class Pulse:
             if high == np.inf:
                 nothing = found <= _NOTHING and (bodies is None or bodies.count <= _LITTLE)
                 likely = min(likely, (_FASTER if nothing else _GROWTH) * share, 1.0)
-            elif not low < likely < high or min(found, known) <= _NOTHING:
+            elif min(found, known) <= _NOTHING:
                 # Where sliding begins lies somewhere between.
                 likely = 0.5 * (low + high)
+            elif not low < likely < high:
+                # What too little did for fewer bodies says nothing of these.
+                if lower is bodies or likely <= self._onset:
+                    likely = 0.5 * (low + high)
+                else:
+                    low = 0.0
             before, known, share = share, found, likely
         self._first = share
         return share

@@ -251,6 +251,10 @@ class _Loose:
         pushes: Contacts beside these.
         utilization: (C,) of the connections under all of the loads.
         yielding: (C,) those that may slide in any case.
+
+    Attributes:
+        limit: Utilization from which a connection may slide.
+        yielding: (C,) what may slide.
     """
 
     def __init__(
@@ -266,20 +270,22 @@ class _Loose:
         self.yielding = yielding
         self.limit = 1.0 - _AT_LIMIT
         self._bodies: Bodies | None = None
-        self._found = False
+        self._known = False
 
     def add(self, more: NDArray[np.bool_]) -> None:
         """Connections that may slide, too."""
         if (more & ~self.yielding).any():
-            self.yielding, self._found = self.yielding | more, False
+            self.yielding, self._known = self.yielding | more, False
 
     def at(self, share: float) -> Bodies | None:
-        """The bodies that a share of the loads leaves, which loads connections up to the limit;
-        None: nothing comes apart."""
+        """The bodies that a share of the loads leaves; None: nothing comes apart.
+
+        What a greater share left loose stays so: more bodies move at least as they should.
+        """
         self.add(share * self._utilization >= self.limit)
-        if not self._found:
+        if not self._known:
             self._bodies = bodies_between(self._parts, self._joints, self._pushes, self.yielding)
-            self._found = True
+            self._known = True
         return self._bodies
 
 
