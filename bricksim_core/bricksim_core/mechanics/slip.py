@@ -44,8 +44,8 @@ _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
 
 _NEAR = 1.0 / 3.0
-"""Utilization [-] of the bonded structure from which connections may slide in a pulse if those
-that are overloaded do not slide by themselves."""
+"""Utilization [-] of the bonded structure from which connections may slide in a pulse that does not
+set in motion what it could with those that are overloaded."""
 
 _ROUNDS = 4
 """Motions tried in a step, each with more that may slide."""
@@ -353,20 +353,23 @@ def _motion(
                 break
         if loose.yielding.all():
             break
-        if outset.soon.any():
+        moves = bool(outset.soon.any())
+        if moves:
             # Connections taken to be sound must bear what is left for them, too.
             left = outset.borne * PITCHES
             check = system.bonded(left) if quick else _solved_apart(system, left)
             if check.status is SolveStatus.FAILED:
                 raise SolverError(check.message)
-            if not (~loose.yielding & (check.utilization > 1.0 + _OVER)).any():
-                break
-            loose.add(check.utilization >= 1.0 - _AT_LIMIT)
-        elif brief and loose.limit > _NEAR:
-            # What overloaded connections cannot carry they hand on to their neighbours.
-            loose.limit = _NEAR
-        else:
+            if (~loose.yielding & (check.utilization > 1.0 + _OVER)).any():
+                loose.add(check.utilization >= 1.0 - _AT_LIMIT)
+                continue
+        if not brief or loose.limit <= _NEAR or (moves and share < 1.0):
             break
+        # What overloaded connections cannot carry they hand on to their neighbours. But where one
+        # could slide instead of another, it is the one loaded more that does; and a pulse that was
+        # too hard has already set in motion what it can.
+        loose.limit = _NEAR
+        little = max(little, parts.energy(outset.soon))
     return Motion(np.zeros_like(start), np.zeros(len(joints))) if course is None else course.end()
 
 
