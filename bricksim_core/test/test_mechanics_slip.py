@@ -13,9 +13,11 @@ from snapfit_truth import PointForces
 
 from bricksim_core.mechanics.courses import Course
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds
-from bricksim_core.mechanics.sliding import Parts, bodies_between
+from bricksim_core.mechanics.pulses import impact_bounds
+from bricksim_core.mechanics.sliding import Parts, bodies_between, moving
 from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import joints_of
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -381,6 +383,66 @@ def test_a_wall_pulled_ever_more_slowly_breaks_at_its_limit(length, layers):
         excess.append(share - 1.0)
     assert 0.5 > excess[0] > excess[1] > excess[2] > 0.0
     assert excess[2] < 0.04
+
+
+def hit(seed: int):
+    """A loose random structure hit far beyond what it carries, in one pulse: layout, criterion
+    after it, and the bounds of the impact."""
+    rng = np.random.default_rng(seed)
+    graph = random_structure(rng, int(rng.integers(20, 45)))
+    layout = graph.layout(graph.component_ids[0])
+    free = np.zeros(len(layout.part_ids), dtype=bool)
+    loads = np.zeros((len(free), 6))
+    for part in rng.integers(0, len(free), 2):
+        loads[part] += rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+    system = SnapFitModel().system(layout, free)
+    loads *= system.safety_factor(loads).factor * rng.uniform(3.0, 100.0)
+    change = rng.normal(size=6) * [0.5, 0.5, 0.5, 10.0, 10.0, 10.0]
+    criterion, short = SlipCriterion(), 1.001
+    detector = BreakageDetector(SnapFitModel(), READY, criterion)
+    detector.examine(0, layout, free, loads, 5e-4 * short, short, change)
+    bounds = impact_bounds(Parts.of(layout, free, loads), change)
+    assert bounds is not None
+    return layout, criterion, bounds
+
+
+def test_pulses_are_as_hard_as_their_impacts_allow():
+    """They make parts as fast, or do as much work, as the impact can, and no more."""
+    near = 0
+    for seed in range(400, 424):
+        layout, criterion, bounds = hit(seed)
+        free = np.zeros(len(layout.part_ids), dtype=bool)
+        parts = Parts.of(layout, free, np.zeros((len(free), 6)))
+        twists = criterion.twists(layout)
+        fastest = np.linalg.norm(twists[:, :3], axis=1).max() / bounds.speed
+        joints = joints_of(layout, SnapFitConstants())
+        slips = np.array([criterion.slip(i) for i in layout.connection_ids.tolist()])
+        taken = parts.energy(twists * PITCHES) + float(slips @ joints.pull)
+        work = taken / bounds.energy
+        assert fastest <= 1.101 and work <= 1.101**2
+        near += fastest > 0.9 or work > 0.9**2
+    assert near >= 20
+
+
+def test_a_motion_far_from_breaking_is_followed_roughly():
+    """To a seventh of its greatest slip, with fewer spans."""
+    compared = 0
+    for seed in range(400, 412):
+        layout, criterion, _ = hit(seed)
+        free = np.zeros(len(layout.part_ids), dtype=bool)
+        parts = Parts.of(layout, free, np.zeros((len(free), 6)))
+        joints, start = joints_of(layout, SnapFitConstants()), criterion.twists(layout) * PITCHES
+        pushes = SnapFitModel().system(layout, free).pushes
+        bodies = bodies_between(parts, joints, pushes, moving(joints, parts, start))
+        if bodies is None or bodies.count < 6:
+            continue
+        compared += 1
+        none = np.zeros(len(joints))
+        fine = Course(bodies, start, 1.0 / 60.0, 1.0, True, none).end().slip
+        rough = Course(bodies, start, 1.0 / 60.0, 1.0, True, none + 1.0).end().slip
+        assert rough == pytest.approx(fine, abs=fine.max() / 7.0)
+        assert (rough != fine).any()
+    assert compared >= 3
 
 
 def test_pulses_slide_what_would_slide_if_everything_could():
