@@ -82,6 +82,7 @@ def test_no_command_shows_help_and_a_wrong_one_an_error(cli):
 def test_version(cli):
     code, out, _ = cli("version")
     assert code == 0 and out.startswith("bricksim ")
+    assert cli("--version")[:2] == (0, out)
 
 
 def test_help_and_info_do_not_load_what_they_do_not_need():

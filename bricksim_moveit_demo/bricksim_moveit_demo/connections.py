@@ -76,14 +76,11 @@ def expectation(graph: BrickTopologyGraph, goal: InsertionGoal) -> Expectation:
     Raises:
         TaskError: The goal is impossible; the text says why.
     """
-    try:
-        if goal_key(goal) in connections_of(graph, [goal.part]):
-            return Expectation((goal.part,), frozenset(connections_of(graph, [goal.part])))
-        parts = tuple(graph.component_parts(graph.component_of(goal.part)))
-        trial = graph.copy()
-        trial.connect(goal.target, goal.part, goal.offset, goal.yaw)
-    except TopologyError as error:
-        raise TaskError(str(error), Outcome.INVALID_GOAL) from error
+    if goal_key(goal) in connections_of(graph, [goal.part]):
+        return Expectation((goal.part,), frozenset(connections_of(graph, [goal.part])))
+    trial = graph.copy()
+    _connect(trial, goal)
+    parts = tuple(graph.component_parts(graph.component_of(goal.part)))
     return Expectation(parts, frozenset(connections_of(trial, parts)))
 
 
@@ -95,13 +92,21 @@ def joined(graph: BrickTopologyGraph, goals: Iterable[InsertionGoal]) -> BrickTo
     """
     trial = graph.copy()
     for goal in goals:
-        if trial.component_of(goal.part) == trial.component_of(goal.target):
-            continue
-        try:
-            trial.connect(goal.target, goal.part, goal.offset, goal.yaw)
-        except TopologyError as error:
-            raise TaskError(str(error), Outcome.INVALID_GOAL) from error
+        if trial.component_of(goal.part) != trial.component_of(goal.target):
+            _connect(trial, goal)
     return trial
+
+
+def _connect(graph: BrickTopologyGraph, goal: InsertionGoal) -> None:
+    """Makes an insertion in a graph.
+
+    Raises:
+        TaskError: It is impossible; the text says why.
+    """
+    try:
+        graph.connect(goal.target, goal.part, goal.offset, goal.yaw)
+    except TopologyError as error:
+        raise TaskError(str(error), Outcome.INVALID_GOAL) from error
 
 
 def relative_pose(graph: BrickTopologyGraph, part: int, other: int) -> Array:

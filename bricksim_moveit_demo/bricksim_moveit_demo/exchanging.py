@@ -112,7 +112,7 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand, seen: Array | None
     scene = world.planning_scene()
     motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(near), before, tool)])
     scene = world.planning_scene().allowing(near)
-    motion.go_straight([tool], p.approach_speed, scene, p.collision_force)
+    motion.go_straight([tool], p.approach_speed, scene, free=True)
     hand.enter(Stage.GRASPING)
     # Both hands on one brick: the one that gives yields, so that they do not pull at it.
     giver.motion.controller.give_way(True)

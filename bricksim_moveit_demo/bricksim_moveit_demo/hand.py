@@ -146,7 +146,7 @@ class Hand:
         motion.go_to_joints([choice.above_pick])
         scene = self.world.planning_scene().allowing(motion.touching([choice.part]))
         tool = choice.world_T_part @ choice.grasp.part_T_tool
-        motion.go_straight([tool], p.approach_speed, scene, p.collision_force)
+        motion.go_straight([tool], p.approach_speed, scene, free=True)
 
     def close(self, part_id: int, grasp: Grasp, force: float | None = None) -> None:
         """Closes the gripper on a brick.
@@ -216,7 +216,7 @@ class Hand:
 
         def up(height: float) -> None:
             goal = [raised(motion.tool, height)]
-            motion.go_straight(goal, p.approach_speed, scene, p.collision_force)
+            motion.go_straight(goal, p.approach_speed, scene, free=True)
 
         try:
             up(p.lift_height)

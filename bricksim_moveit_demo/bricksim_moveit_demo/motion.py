@@ -164,12 +164,19 @@ class ArmMotion:
         poses: Sequence[Array],
         speed: float | None = None,
         scene: PlanningScene | None = None,
-        force_limit: float | None = None,
+        free: bool = False,
     ) -> None:
-        """Moves along straight lines; raises as `go_to_pose`."""
+        """Moves along straight lines; raises as `go_to_pose`.
+
+        Args:
+            poses: Where the tool goes, (4, 4) [m] each.
+            speed: Its speed [m/s]; None: the planner's.
+            scene: What is there; None: what the world tells.
+            free: Through free space: it ends as a collision above `collision_force`.
+        """
         scene = scene or self.scene()
         planned = self.plan(lambda: self.planner.plan_straight(scene, self.arm, poses, speed))
-        self.follow(planned, force_limit)
+        self.follow(planned, self.collision_force if free else None)
 
     def follow(self, trajectory: Trajectory, force_limit: float | None = None) -> None:
         """Executes a trajectory to its end.

@@ -176,7 +176,7 @@ def test_running_into_something_ends_the_motion():
     # A scene without the table: the planner does not see it, the arm runs into the ground.
     blind = PlanningScene(b.world.planning_scene().positions)
     with pytest.raises(TaskError, match="on the tool during a free motion") as failure:
-        motion.go_straight([tool_down(0.5, 0.2, -0.03)], 0.05, blind, force_limit=15.0)
+        motion.go_straight([tool_down(0.5, 0.2, -0.03)], 0.05, blind, free=True)
     assert failure.value.outcome is Outcome.COLLISION
     motion.wait(0.3)
     assert motion.controller.measured_tool[2, 3] > 0.005

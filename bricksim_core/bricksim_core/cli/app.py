@@ -63,10 +63,19 @@ for module in COMMANDS:
     app.command(module.NAME, epilog=module.EXAMPLES)(module.command)
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        raise typer.Exit(version.command())
+
+
 @app.callback()
 def root(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the full traceback of an error.")
+    ] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_tell_version, is_eager=True),
     ] = False,
 ) -> None:
     """Options that come before the command."""
