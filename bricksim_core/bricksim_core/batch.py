@@ -58,6 +58,8 @@ class FileReport:
         worst_parts: Its lower and upper part.
         safety_factor: Multiple of all loads at which it fails; None if not asked for.
         mechanism: Connections that give way there.
+        breaking: Overloaded connections that come apart first.
+        bypassed: Overloaded connections whose parts others hold together.
         reasons: Why it is unstable.
         skipped: What the reader left out.
         solve_ms: Time of building and solving the equations [ms].
@@ -78,6 +80,8 @@ class FileReport:
     worst_parts: tuple[int, int] | None = None
     safety_factor: float | None = None
     mechanism: tuple[int, ...] = ()
+    breaking: tuple[int, ...] = ()
+    bypassed: tuple[int, ...] = ()
     reasons: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     solve_ms: float = 0.0
@@ -132,6 +136,8 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         worst_parts=None if connection is None else (connection.stud_part, connection.hole_part),
         safety_factor=analysis.safety_factor if wanted else None,
         mechanism=analysis.mechanism,
+        breaking=analysis.breaking,
+        bypassed=analysis.bypassed,
         reasons=analysis.reasons,
         skipped=tuple(structure.skipped),
         solve_ms=1e3 * (analysis.build_time + analysis.solve_time),

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
 from bricksim_core.assembly.types import Candidate
 from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import Connection
@@ -87,6 +89,8 @@ class StepResult:
         candidates: Pairs that the assembly monitor examined, accepted or not.
         connection_ids: (C,) ids of all connections at the end of the step.
         utilization: (C,) highest utilization during the step; NaN where unknown.
+        bypassed: (B,) ids of overloaded connections that could not come apart in this step because
+            others, within their limits, hold their parts together; sorted.
         part_ids: (N,) ids of all parts, sorted.
         world_T_part: (N, 4, 4) poses at the end [m].
         twist: (N, 6) linear velocity of each part's COM and angular velocity, world [m/s, rad/s].
@@ -110,3 +114,4 @@ class StepResult:
     solver_notes: tuple[SolverNote, ...] = field(default=())
     timings: Timings = field(default=Timings())
     topology_changed: bool = False
+    bypassed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

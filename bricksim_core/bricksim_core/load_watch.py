@@ -62,6 +62,7 @@ class _Watched:
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
         utilization: (C,) last answer, NaN where unknown.
+        bypassed: Of that answer; see `Finding`.
         still: True if in all steps of the last frame it was still (`StepReport.still`) and nothing
             pushed it.
     """
@@ -69,6 +70,7 @@ class _Watched:
     layout: ComponentLayout
     anchored: NDArray[np.bool_]
     utilization: Array
+    bypassed: tuple[int, ...] = ()
     impact: _Pulse | None = None
     examined: Array | None = None
     age: float = 0.0
@@ -177,6 +179,7 @@ class LoadWatch:
         if not self.detector.thresholds.enabled:
             for watched in self._watched.values():
                 watched.utilization = np.full(len(watched.utilization), np.nan)
+                watched.bypassed = ()
             return findings, ()
         if not steps:
             return findings, ()
@@ -192,7 +195,7 @@ class LoadWatch:
             finding = self._examine(component, watched, usual, over)
             watched.examined = None if usual is None else usual.mean
             watched.age += self._frame
-            watched.utilization = finding.utilization
+            watched.utilization, watched.bypassed = finding.utilization, finding.bypassed
             if finding.broken:
                 findings[component] = finding
             status = finding.solution.status if finding.solution else SolveStatus.SOLVED
@@ -207,6 +210,11 @@ class LoadWatch:
         values = joined(w.utilization for w in watched)
         order = np.argsort(ids)
         return ids[order], values[order]
+
+    def bypassed(self) -> IntArray:
+        """(B,) ids of overloaded connections that others held together in the last frame."""
+        ids = [connection for w in self._watched.values() for connection in w.bypassed]
+        return np.array(sorted(ids), dtype=np.int64)
 
     def snapshot(self) -> object:
         """What `restore` takes."""
@@ -299,16 +307,18 @@ class LoadWatch:
         if usual is not None:
             pulses.append((usual, 1.0))
         finding, highest = None, watched.utilization * np.nan
+        bypassed: set[int] = set()
         for pulse, impact in pulses:
             dt = pulse.steps * self._step
             finding = detector.examine(
                 component, layout, anchored, pulse.mean, dt, impact, pulse.change
             )
             highest = np.fmax(highest, finding.utilization)
+            bypassed.update(finding.bypassed)
             if finding.broken:
                 break
         assert finding is not None
-        return replace(finding, utilization=highest)
+        return replace(finding, utilization=highest, bypassed=tuple(sorted(bypassed)))
 
     def _known(self, watched: _Watched, loads: Array) -> bool:
         """Whether the detector would answer what it answered last."""

@@ -655,6 +655,7 @@ class Simulator:
             component_of=self._scene.component_ids[table.row],
             solver_notes=notes,
             topology_changed=changed,
+            bypassed=self._watch.bypassed(),
         )
 
     def _require_free(

@@ -10,7 +10,7 @@ from engine_suite import at
 
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import StepReport
-from bricksim_core.events import StepResult
+from bricksim_core.events import EventKind, StepResult
 from bricksim_core.formats import parse_structure
 from bricksim_core.simulator import Simulator
 
@@ -66,3 +66,20 @@ def test_still_components_read_what_they_would_read() -> None:
         events += len(a.events)
     assert events > 8
     assert np.isfinite(told[-1].utilization).all()
+
+
+def test_what_is_overloaded_but_held_by_others_is_told() -> None:
+    """A wall that falls on an edge: for a frame a connection bears more than it can, but those
+    beside it hold."""
+    bricks = "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(4) for i in range(3))
+    simulator = Simulator()
+    simulator.spawn(parse_structure(bricks, baseplate=None), at(0, 0, 0.4, (1.2, 0, 0)))
+    told = 0
+    for _ in range(60):
+        result = simulator.step()
+        assert not any(event.kind is EventKind.BROKEN for event in result.events)
+        overloaded = set(result.connection_ids[result.utilization > 1.0].tolist())
+        assert set(result.bypassed.tolist()) <= overloaded
+        assert result.bypassed.tolist() == sorted(result.bypassed.tolist())
+        told += len(result.bypassed) > 0
+    assert told

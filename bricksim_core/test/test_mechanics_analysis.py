@@ -228,3 +228,50 @@ def test_bad_input_is_refused():
         analyze(structure, model="papre")
     with pytest.raises(StructureError, match="holds no part"):
         analyze(Structure(BrickTopologyGraph(), {}), model=EXACT)
+
+
+def ends(structure, connection_ids):
+    """Pairs of parts that connections join, sorted."""
+    graph = structure.graph
+    found = (graph.connection(connection) for connection in connection_ids)
+    return sorted((c.stud_part, c.hole_part) for c in found)
+
+
+def test_a_cantilever_comes_apart_at_its_root():
+    """Statically determinate: the joint at the column carries the most moment, and cuts alone."""
+    column = [f"2x2 (0,0,{k})" for k in (0, 1)]
+    arm = [f"4x2 ({2 * k},0,{2 + k % 2})" for k in range(22)]
+    structure = text_structure("\n".join(column + arm), (50, 32))
+    analysis = analyze(structure)
+    assert not analysis.stable
+    (root,) = ends(structure, analysis.breaking)
+    assert root == (2, 3) and analysis.breaking == (analysis.worst_connection,)
+    assert analysis.bypassed == ()
+
+
+@pytest.mark.parametrize("force", [14.0, 40.0])
+def test_a_bridge_lifted_off_two_towers_comes_off_both(force):
+    """Each 2x2 end bears four edge studs; they share what is more than the bridge's weight."""
+    towers = "2x2 (0,0,0)\n2x2 (0,0,1)\n2x2 (6,0,0)\n2x2 (6,0,1)\n8x2 (0,0,2)"
+    structure = text_structure(towers)
+    analysis = analyze(structure, loads={5: [0, 0, force, 0, 0, 0]})
+    carried = 2 * 4 * (1 + np.sqrt(2)) * 0.7
+    lifted = force - BrickShape(8, 2).mass * 9.81
+    assert analysis.safety_factor == pytest.approx(carried / lifted, rel=1e-6)
+    assert analysis.max_utilization == pytest.approx(lifted / carried, rel=1e-6)
+    assert ends(structure, analysis.breaking) == [(2, 5), (4, 5)]
+
+
+def test_one_of_two_overloaded_towers_falls():
+    """Pulled more than its joints bear at its top, the weaker tower loses that brick alone."""
+    structure = text_structure("2x2 (0,0,0)\n2x2 (0,0,1)\n1x1 (6,0,0)\n1x1 (6,0,1)")
+    analysis = analyze(structure, loads={2: [0, 0, 8.0, 0, 0, 0], 4: [0, 0, 6.0, 0, 0, 0]})
+    assert ends(structure, analysis.breaking) == [(3, 4)]
+    assert analysis.max_utilization == pytest.approx(
+        (6.0 - BrickShape(1, 1).mass * 9.81) / 2.8, rel=1e-6
+    )
+
+
+def test_what_stands_breaks_nowhere():
+    analysis = analyze(text_structure("2x2 (0,0,0)\n2x2 (0,0,1)"))
+    assert analysis.breaking == () and analysis.bypassed == ()

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
+import piqp
 import pytest
 from mechanics_cases import internal_wrenches, single_component, text_structure, weights
 from snapfit_truth import PointForces
 
-from bricksim_core.mechanics.snapfit import SnapFitModel
+from bricksim_core.mechanics.snapfit import SnapFitModel, whole
+from bricksim_core.mechanics.snapfit.whole import interior_point
 from bricksim_core.mechanics.types import SolveStatus
 
 
@@ -98,7 +100,37 @@ def test_fifty_times_the_limit_reads_what_the_interior_point_method_says():
     system = SnapFitModel().system(layout, anchored)
     found = system.solve(loads)
     free_loads, _ = system._free_loads(loads)
-    wrench = system._whole.yielded(free_loads).wrench
+    bonded = system._structure.wrenches(system._structure.displacements(free_loads))
+    wrench = system._whole.yielded(free_loads, bonded).wrench
     expected = system.joints.greatest(wrench)
     assert expected.max() > 50.0
     assert found.utilization == pytest.approx(expected, rel=1e-4, abs=1e-3)
+
+
+def test_without_a_second_stage_forces_are_balanced_and_no_more_overloaded(monkeypatch):
+    """The answer of last resort where its second program, asked for less overload than there can
+    be, has no solution: forces of the first one."""
+    bricks = [f"4x2 ({2 * k},0,{k % 2})" for k in range(8)]
+    layout, anchored = single_component(text_structure("\n".join(bricks), (2, 2)))
+    system = SnapFitModel().system(layout, anchored)
+    loads = 30.0 * weights(layout)
+    expected = system.solve(loads)
+    assert expected.utilization.max() > 2.0
+    free_loads, _ = system._free_loads(loads)
+    bonded = system._structure.wrenches(system._structure.displacements(free_loads))
+    statuses = []
+
+    def watched(*args, **kwargs):
+        answer = interior_point(*args, **kwargs)
+        statuses.append(answer.status)
+        return answer
+
+    monkeypatch.setattr(whole, "interior_point", watched)
+    monkeypatch.setattr(whole, "_RELAXED", -1e-3)
+    found = system._whole.yielded(free_loads, bonded)
+    assert statuses[0] == piqp.PIQP_SOLVED and statuses[1] != piqp.PIQP_SOLVED
+    lack = system._structure.jacobian @ found.wrench.reshape(-1) - free_loads
+    lack -= system._equations.push_loads @ found.push
+    assert np.abs(lack).max() < 1e-6 * np.abs(free_loads).max()
+    most = system.joints.greatest(found.wrench).max()
+    assert most == pytest.approx(expected.utilization.max(), rel=1e-4)

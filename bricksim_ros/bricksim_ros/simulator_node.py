@@ -387,6 +387,7 @@ class SimulatorNode(LifecycleNode):
             "overruns": numbers.overruns,
             "solver_fallbacks": numbers.fallbacks,
             "solver_failures": numbers.failures,
+            "overloaded_but_held": " ".join(map(str, numbers.bypassed)),
             "parts": len(world.simulator.graph),
             "connections": len(world.simulator.graph.connections),
         }
@@ -472,6 +473,7 @@ class _Statistics:
         self.overruns = 0
         self.fallbacks = 0
         self.failures = 0
+        self.bypassed: tuple[int, ...] = ()
         self.engine_error = ""
         self.step_time = 0.0
         self.real_time_factor = 0.0
@@ -487,6 +489,7 @@ class _Statistics:
         self.engine_error = ""
         self.fallbacks += sum(note.status == "fallback" for note in result.solver_notes)
         self.failures += sum(note.status == "failed" for note in result.solver_notes)
+        self.bypassed = tuple(result.bypassed.tolist())
         now = time.perf_counter()
         self._window.append((now, result.time))
         while now - self._window[0][0] > 1.0:

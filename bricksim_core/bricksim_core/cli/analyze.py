@@ -33,6 +33,9 @@ EXAMPLES = examples(
     "bricksim analyze crane.json --load 27=0,0,-2.5",
     "find . -name '*.txt' | bricksim analyze --files-from - --json > results.jsonl",
 )
+_SHOWN = 12
+"""Connections that a line of text names at most; JSON has all."""
+
 SAFETY_FACTOR_UP_TO = 20
 """Files up to which the safety factor is found unless it is asked for: it takes longer than the
 verdict."""
@@ -156,10 +159,23 @@ def _print(reports: Sequence[FileReport]) -> None:
     for report in reports:
         for reason in report.reasons:
             print(f"{report.file}: {reason}")
+        if report.breaking:
+            print(f"{report.file}: comes apart at {_named(report.breaking)}")
+        if report.bypassed:
+            held = _named(report.bypassed)
+            print(f"{report.file}: overloaded, but held together by others: {held}")
         for skipped in report.skipped:
             print(f"{report.file}: skipped {skipped}")
         if report.picture:
             print(f"{report.file}: picture in {report.picture}")
+
+
+def _named(connections: Sequence[int]) -> str:
+    """Connections in words, the first dozen of them."""
+    shown = ", ".join(map(str, connections[:_SHOWN]))
+    more = len(connections) - _SHOWN
+    word = "connection" if len(connections) == 1 else "connections"
+    return f"{word} {shown}" + (f" and {more} more" if more > 0 else "")
 
 
 def _listed(files_from: str | None) -> list[str]:

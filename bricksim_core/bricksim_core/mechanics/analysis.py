@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, SupportsIndex, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.mechanics.geometry import GROUND_TOLERANCE
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, gravity_loads
 from bricksim_core.mechanics.models import get_model
+from bricksim_core.mechanics.selection import select_breaks
 from bricksim_core.mechanics.types import (
     ConnectionModel,
     ContactVertices,
@@ -66,6 +67,10 @@ class ComponentAnalysis:
         stable: True if the loads are carried.
         marginal: True if the load is too close to what the component can carry for a verdict.
         reason: Why it is not stable; empty if it is.
+        breaking: Ids of the connections that come apart first: the weakest set of overloaded ones
+            that has the most loaded one (`selection`); empty if nothing comes apart.
+        bypassed: Ids of overloaded connections that cannot come apart because connections within
+            their limits hold their parts together.
     """
 
     component: int
@@ -79,6 +84,8 @@ class ComponentAnalysis:
     stable: bool
     marginal: bool
     reason: str
+    breaking: tuple[int, ...] = ()
+    bypassed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +144,16 @@ class Analysis:
                 c.connection_ids.tolist(), c.solution.connection_wrench, strict=True
             )
         }
+
+    @property
+    def breaking(self) -> tuple[int, ...]:
+        """Ids of the connections that come apart first, of all components."""
+        return tuple(c for component in self.components for c in component.breaking)
+
+    @property
+    def bypassed(self) -> tuple[int, ...]:
+        """Ids of overloaded connections that others hold together, of all components."""
+        return tuple(c for component in self.components for c in component.bypassed)
 
     @property
     def max_utilization(self) -> float:
@@ -252,17 +269,31 @@ def analyze(
             # Nothing carries an unsupported component's load, however small.
             limit_load = system.safety_factor(part_loads) if supported else LimitLoad(0.0, ())
         limit_time += time.perf_counter() - start
-        components.append(
-            _judge(
-                component_id,
-                layout,
-                supported,
-                solution,
-                system.contacts,
-                limit_load,
-                connection_model.verdict,
-            )
+        component = _judge(
+            component_id,
+            layout,
+            supported,
+            solution,
+            system.contacts,
+            limit_load,
+            connection_model.verdict,
         )
+        overloaded = solution.utilization > connection_model.verdict.utilization
+        if overloaded.any():
+            selected = select_breaks(
+                anchored,
+                layout.stud_index,
+                layout.hole_index,
+                solution.utilization,
+                overloaded,
+                system.strength,
+            )
+            component = replace(
+                component,
+                breaking=tuple(layout.connection_ids[selected.broken].tolist()),
+                bypassed=tuple(layout.connection_ids[selected.bypassed].tolist()),
+            )
+        components.append(component)
     return Analysis(
         model=connection_model.name,
         components=tuple(components),

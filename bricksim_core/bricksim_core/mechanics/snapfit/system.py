@@ -358,7 +358,8 @@ class SnapFitSystem:
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
             try:
-                yielded = self._whole.yielded(free_loads)
+                bonded = self._structure.wrenches(displacements)
+                yielded = self._whole.yielded(free_loads, bonded)
             except SolverError as error:
                 return self._failed(f"{message}; {error}", start)
         self._guess = yielded.members

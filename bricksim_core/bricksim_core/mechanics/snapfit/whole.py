@@ -134,7 +134,7 @@ class WholeProblem:
         members = np.concatenate([own, joints * ROWS + pressed])
         return members, result.x[: 6 * joints].reshape(-1, 6)
 
-    def yielded(self, loads: Array) -> Yielded:
+    def yielded(self, loads: Array, bonded: Array) -> Yielded:
         """Least overload, then least energy: what `YieldSolver.solve` solves, in two stages.
 
         Where no least energy is found the forces are others of the least overload: right for what
@@ -142,6 +142,7 @@ class WholeProblem:
 
         Args:
             loads: (F,) scaled b [N].
+            bonded: (J, 6) scaled wrenches of the bonded structure [N].
 
         Raises:
             SolverError: The solver found no optimum.
@@ -149,7 +150,6 @@ class WholeProblem:
         width, joints = self._width, self._joints
         rows, joint, _ = self._rows(self._all_rows.any(axis=2))
         # In units of what the bonded structure would bear, so that overloads are of order one.
-        bonded = self._structure.wrenches(self._structure.displacements(loads))
         scale = max(1.0, float(self._limits.greatest(bonded).max(initial=0.0)))
         loads, limit = loads / scale, self._limits.limit[joint] / scale
         weight = self._limits.softness.min() / self._limits.softness
