@@ -114,6 +114,7 @@ def test_analyze_tells_the_known_outcomes(cli):
     assert rows[1].split()[:3] == [STANDS, "19", "1"]
     assert rows[2].split()[:3] == [FALLS, "20", "1"]
     assert "times its capacity" in rows[3]
+    assert rows[4].startswith(f"{FALLS}: comes apart at connection")
     assert cli("analyze", STANDS)[0] == 0
 
 
@@ -131,6 +132,8 @@ def test_analyze_json_has_one_object_per_file_in_order(cli):
             "total_ms": float, "safety_factor": float,
         }.items() <= {k: type(v) for k, v in value.items()}.items()  # fmt: skip
     assert [o["stable"] for o in good] == [True, False]
+    assert [bool(o["breaking"]) for o in good] == [False, True]
+    assert good[1]["worst_connection"] in good[1]["breaking"]
     assert good[0]["bricks"] == 28 and good[0]["max_utilization"] < 1.0
     assert all(set(o) == {"file", "error"} for o in bad)
     assert err.count("\n") == 2 and "missing.txt: no such file" in err
