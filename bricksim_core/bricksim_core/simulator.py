@@ -559,9 +559,6 @@ class Simulator:
         over = utilization > self._config.breakage.utilization
         for connection, value in zip(ids[over].tolist(), utilization[over].tolist(), strict=True):
             self._peaks[connection] = max(value, self._peaks.get(connection, value))
-        if self._peaks:
-            alive = self.graph.connections
-            self._peaks = {c: u for c, u in self._peaks.items() if c in alive}
 
     def _assemble(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
         if not any(c.accepted for c in candidates):
@@ -586,6 +583,8 @@ class Simulator:
     def _commit(self) -> None:
         self._scene.commit()
         self._watch.sync(self._scene)
+        alive = self.graph.connections
+        self._peaks = {c: u for c, u in self._peaks.items() if c in alive}
         self._topology_changed = True
 
     def _frames(self, connections: Iterable[Connection]) -> dict[int, Array]:

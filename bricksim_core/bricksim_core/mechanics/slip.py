@@ -180,11 +180,11 @@ class SlipCriterion:
 
     def _distances(self, layout: ComponentLayout) -> Array:
         """(C,) slips of a component's connections [m]."""
-        distance, ids = np.zeros(len(layout.connection_ids)), layout.connection_ids
-        if self._slips:
-            known = np.fromiter(self._slips, dtype=np.int64)
-            at = np.flatnonzero(np.isin(ids, known))
-            distance[at] = [self._slips[i] for i in ids[at].tolist()]
+        ids, known = layout.connection_ids, np.fromiter(self._slips, dtype=np.int64)
+        distance = np.zeros(len(ids))
+        at = np.minimum(np.searchsorted(ids, known), len(ids) - 1)
+        mine = ids[at] == known
+        distance[at[mine]] = np.fromiter(self._slips.values(), dtype=np.float64)[mine]
         return distance
 
     def _known(self, layout: ComponentLayout) -> Array | None:
