@@ -26,3 +26,13 @@ def test_angular_momentum_at_the_end_of_a_step_is_that_at_its_start(speed: float
     size = np.linalg.norm(moment, axis=1).max()
     assert np.abs(turned - moment).max() < error * size
     assert np.abs(wrong - moment).max() > 1e-5 * size
+
+
+@pytest.mark.parametrize("speed", [1.0, 30.0, 900.0])
+def test_few_bodies_get_the_torque_that_many_get(speed: float):
+    rng = np.random.default_rng(6)
+    inertia = rng.uniform(0.5, 1.5, (40, 3)) * 1e-6
+    angular = rng.normal(size=(40, 3)) * speed
+    many = spin_torque(inertia, angular, STEP)
+    few = np.concatenate([spin_torque(inertia[i : i + 5], angular[i : i + 5], STEP) for i in range(0, 40, 5)])
+    np.testing.assert_allclose(few, many, rtol=1e-6, atol=1e-9 * np.abs(many).max())

@@ -85,14 +85,28 @@ def quaternions(axes: Array) -> Array:
 
 def rotations(quaternions: Array) -> Array:
     """(N, 3, 3) rotation matrices of (N, 4) unit quaternions in MuJoCo's order."""
-    w, x, y, z = quaternions.T
-    entries = np.empty((9, len(quaternions)))
-    xx, yy, zz = x * x, y * y, z * z
-    entries[0], entries[4], entries[8] = 1 - 2 * (yy + zz), 1 - 2 * (xx + zz), 1 - 2 * (xx + yy)
-    for less, more, product, turn in (
-        (1, 3, x * y, w * z),
-        (6, 2, x * z, w * y),
-        (5, 7, y * z, w * x),
-    ):
-        entries[less], entries[more] = 2 * (product - turn), 2 * (product + turn)
-    return entries.T.reshape(-1, 3, 3)
+    products = quaternions[:, :, None] * quaternions[:, None, :]
+    matrices = (products.reshape(-1, 16) @ _OF_PRODUCTS).reshape(-1, 3, 3)
+    matrices += _EYE
+    return matrices
+
+
+_EYE = np.eye(3)
+_OF_PRODUCTS = np.zeros((16, 9))
+"""Entries of a rotation matrix less the unit matrix by products of a quaternion's entries: few
+calls of numpy, because most steps ask for one body's."""
+for _entry, _terms in enumerate(
+    (
+        ((2, 2, -2), (3, 3, -2)),
+        ((1, 2, 2), (0, 3, -2)),
+        ((1, 3, 2), (0, 2, 2)),
+        ((1, 2, 2), (0, 3, 2)),
+        ((1, 1, -2), (3, 3, -2)),
+        ((2, 3, 2), (0, 1, -2)),
+        ((1, 3, 2), (0, 2, -2)),
+        ((2, 3, 2), (0, 1, 2)),
+        ((1, 1, -2), (2, 2, -2)),
+    )
+):
+    for _first, _second, _factor in _terms:
+        _OF_PRODUCTS[4 * _first + _second, _entry] = _factor

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.engines.contact_lists import no_contacts
 from bricksim_core.engines.protocol import NO_PART, Contacts
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 
@@ -73,6 +76,14 @@ class GeomTable:
     other: IntArray
     names: tuple[str, ...]
 
+    @cached_property
+    def no_contacts(self) -> Contacts:
+        """None."""
+        return no_contacts(self.names)
+
+
+_AXES = np.arange(3)
+
 
 def read_contacts(data: mujoco.MjData, geoms: GeomTable, dt: float) -> Contacts:
     """Contacts of the last step that touch a brick, with the impulses that acted in it.
@@ -80,32 +91,35 @@ def read_contacts(data: mujoco.MjData, geoms: GeomTable, dt: float) -> Contacts:
     The friction cone is elliptic, so the constraint forces of a contact are its normal and its two
     tangential forces themselves.
     """
+    if not data.ncon:
+        return geoms.no_contacts
     contact = data.contact
     pair: NDArray[np.int32] = contact.geom
     address: NDArray[np.int32] = contact.efc_address
-    part = geoms.part[pair]
-    rows = np.flatnonzero((address >= 0) & ((part != NO_PART).any(axis=1)))
+    rows = ((address >= 0) & (geoms.part[pair] != NO_PART).any(axis=1)).nonzero()[0]
+    if not len(rows):
+        return geoms.no_contacts
     pair, address = pair[rows], address[rows]
+    frame: Array = contact.frame[rows].reshape(-1, 3, 3)
+    force = data.efc_force[address[:, None] + _AXES] * dt
+    impulse = np.einsum("ci,cij->cj", force, frame)
+    normal = frame[:, 0]
     # MuJoCo's normal points from the first geom to the second; a brick has to be the second.
     flip = geoms.part[pair[:, 1]] == NO_PART
-    first = np.where(flip, pair[:, 1], pair[:, 0])
-    second = np.where(flip, pair[:, 0], pair[:, 1])
-    sign = np.where(flip, -1.0, 1.0)
-    frame = contact.frame[rows].reshape(-1, 3, 3)
-    if len(rows):
-        force = data.efc_force[address[:, None] + np.arange(3)]
-    else:
-        force = np.zeros((0, 3))
-    impulse = np.einsum("ci,cij->cj", force, frame) * (sign * dt)[:, None]
+    if flip.any():
+        pair[flip] = pair[flip, ::-1]
+        normal[flip] *= -1.0
+        impulse[flip] *= -1.0
+    part, shape = geoms.part[pair], geoms.shape[pair]
     return Contacts(
-        part_a=geoms.part[first],
-        part_b=geoms.part[second],
-        shape_a=geoms.shape[first],
-        shape_b=geoms.shape[second],
-        other=geoms.other[first],
+        part_a=part[:, 0],
+        part_b=part[:, 1],
+        shape_a=shape[:, 0],
+        shape_b=shape[:, 1],
+        other=geoms.other[pair[:, 0]],
         names=geoms.names,
-        position=contact.pos[rows].copy(),
-        normal=frame[:, 0] * sign[:, None],
-        normal_impulse=force[:, 0] * dt,
+        position=contact.pos[rows],
+        normal=normal,
+        normal_impulse=force[:, 0],
         impulse=impulse,
     )

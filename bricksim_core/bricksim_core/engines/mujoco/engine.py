@@ -399,21 +399,15 @@ class MujocoEngine:
         resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
         if self._nothing_moves():
-            fresh, touching = no_contacts(index.geoms.names), resting.contacts
+            fresh, touching = index.geoms.no_contacts, resting.contacts
         else:
             fresh = join_contacts(self._advance_parts())
             self._resting, touching = resting.after(data, index, fresh)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
         self._poses, self._twists = read_moved(data, index, ~still, *previous)
-        # What the world holds is still if its contacts are: those that rest, and no others.
-        held_still = self._resting is resting and resting is not self._changed_to
-        still_components = np.full(len(index.ids), held_still)
-        still_components[index.free] = still
-        touched = np.concatenate([fresh.part_a, fresh.part_b])
-        touched = np.unique(touched[touched != NO_PART])
-        for part in touched[index.free_of(touched) < 0].tolist():
-            still_components[index.row_of[index.component_of[part]]] = False
+        if len(index.ids) > len(index.free):
+            still = self._with_held(still, fresh, resting)
         self._changed_to = None
         return StepReport(
             time=self.time,
@@ -424,9 +418,27 @@ class MujocoEngine:
             previous_world_T_component=previous[0],
             previous_twist=previous[1],
             contacts=touching,
-            still=still_components,
+            still=still,
             fresh=fresh,
         )
+
+    def _with_held(
+        self, still: NDArray[np.bool_], fresh: Contacts, before: Resting
+    ) -> NDArray[np.bool_]:
+        """(K,) which components are still, given (F,) which of the free ones are.
+
+        What the world holds is still if its contacts are: those that rest, and no others.
+        """
+        index = self._index
+        components = np.full(
+            len(index.ids), self._resting is before and before is not self._changed_to
+        )
+        components[index.free] = still
+        touched = np.concatenate([fresh.part_a, fresh.part_b])
+        touched = np.unique(touched[touched != NO_PART])
+        for part in touched[index.free_of(touched) < 0].tolist():
+            components[index.row_of[index.component_of[part]]] = False
+        return components
 
     def _nothing_moves(self) -> bool:
         """Whether a step would change the time and nothing else: everything sleeps and is not
@@ -468,14 +480,15 @@ class MujocoEngine:
             EngineError: The state is not finite or absurdly fast.
         """
         model, data, index = self._model, self._data, self._index
-        before = data.qpos.copy()
+        before = data.qpos.copy() if self._robots else None
         load_spin(data, index, dt)
-        motion = data.qpos[index.qpos], data.qvel[index.dof]
-        look_ahead(model, index.around, *motion, dt, foresight=not self._robots)
+        if not self._robots:  # among robots speculative contacts stay on
+            look_ahead(model, index.around, data.qpos[index.qpos], data.qvel[index.dof], dt)
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
-        speed = np.abs(data.qvel).max(initial=0.0)
-        if not (speed < _MAX_SPEED and np.all(np.isfinite(data.qpos))):
+        velocity = data.qvel
+        # Not a number is not less than anything.
+        if len(velocity) and not (velocity.max() < _MAX_SPEED and velocity.min() > -_MAX_SPEED):
             fast = ~(np.abs(data.qvel[index.dof]).max(axis=1, initial=0.0) < _MAX_SPEED)
             culprits = index.ids[index.free[fast]][:5].tolist()
             raise EngineError(
@@ -485,7 +498,8 @@ class MujocoEngine:
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
         contacts = read_contacts(data, index.geoms, dt)
-        carry_gripped(model, data, index, contacts, before, dt)
+        if before is not None:
+            carry_gripped(model, data, index, contacts, before, dt)
         return contacts
 
     def _load_wrenches(self) -> float:

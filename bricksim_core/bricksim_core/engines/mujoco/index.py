@@ -31,6 +31,7 @@ class SceneIndex:
         body: (F,) their MuJoCo bodies.
         qpos: (F, 7) addresses of their positions.
         dof: (F, 6) addresses of their velocities.
+        spin: (F, 3) those of their angular velocities.
         tree: (F,) their kinematic trees.
         body_T_component: (F, 4, 4).
         moments: (F, 3) principal moments of inertia [kg m^2].
@@ -52,6 +53,7 @@ class SceneIndex:
     body: NDArray[np.intp]
     qpos: NDArray[np.intp]
     dof: NDArray[np.intp]
+    spin: NDArray[np.intp]
     tree: NDArray[np.intp]
     body_T_component: Array
     moments: Array
@@ -114,6 +116,7 @@ def make_index(
         body=at.body[slots],
         qpos=at.qpos[slots],
         dof=at.dof[slots],
+        spin=at.dof[slots, 3:],
         tree=at.tree[slots],
         body_T_component=pool.body_T_component[slots],
         moments=pool.moments[slots],
@@ -127,9 +130,7 @@ def make_index(
         boxes=boxes,
         box_row=box_row,
         robots=dict(robots),
-        around=surroundings(
-            pool.model, at.body[slots], at.dof[slots], pool.held, robots=bool(robots)
-        ),
+        around=surroundings(pool.model, at.body[slots], at.dof[slots], pool.held),
     )
 
 

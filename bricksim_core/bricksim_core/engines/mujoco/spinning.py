@@ -6,24 +6,33 @@ step gains momentum out of nothing, and a small brick flung at a few hundred rad
 torque returned here replaces that term by the one with which the angular momentum in the world at
 the end of the step, R exp(h w') I w', is that at its start (Lie group Euler rule; Newton's
 iteration on w').
+
+Most steps have one or two bodies that spin. A call of numpy costs as much as thirty operations on
+numbers, so these are worked out one by one; the same formulas serve both.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 
 SLOW = 0.01
 """Turn in a step [rad] below which the explicit term is as good: its error is of this order."""
 _ITERATIONS = 12
 _CONVERGED = 1e-9
 """Change of the turn in a step [rad] with which the iteration ends."""
-_EYE = np.eye(3)
-_CROSS = np.zeros((3, 9))
-"""Maps vectors to the matrices of their cross products, row by row."""
-for _i, _place, _sign in ((0, 5, -1), (0, 7, 1), (1, 2, 1), (1, 6, -1), (2, 1, -1), (2, 3, 1)):
-    _CROSS[_i, _place] = _sign
+_LEAP = 0.3
+"""Greatest change of the turn [rad] in an iteration."""
+_FEW = 6
+"""Bodies up to which numbers are faster than arrays."""
+
+Vector = tuple[Any, Any, Any]
+"""Three numbers, or three arrays (N,)."""
 
 
 def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
@@ -37,37 +46,89 @@ def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
     Returns:
         (N, 3) torque in principal axes [N m].
     """
-    moment = inertia * angular
-    after = angular.copy()
+    if len(angular) > _FEW:
+        moments, spin = tuple(inertia.T), tuple(angular.T)
+        return np.stack(_torque(moments, spin, dt, np.sqrt, np.sin, np.max), axis=1)
+    rows = zip(inertia.tolist(), angular.tolist(), strict=True)
+    return np.array([_torque(i, w, dt, math.sqrt, math.sin, float) for i, w in rows])
+
+
+def _torque(
+    inertia: Vector,
+    angular: Vector,
+    dt: float,
+    sqrt: Callable[[Any], Any],
+    sin: Callable[[Any], Any],
+    greatest: Callable[[Any], float],
+) -> Vector:
+    """`spin_torque` of one body given as numbers, or of some as arrays, with the functions for
+    these."""
+    i, j, k = inertia
+    x, y, z = angular
+    moment = i * x, j * y, k * z
     for _ in range(_ITERATIONS):
-        turned, slope = _turned_moment(inertia, after, dt)
-        step = np.linalg.solve(slope, (turned - moment)[:, :, None])[:, :, 0]
-        size = np.sqrt(np.einsum("ni,ni->n", step, step)) * dt
-        greatest = size.max()
-        # A turn changes by a third of a radian at most, so that the iteration cannot leap.
-        if greatest > 0.3:
-            step *= np.minimum(1.0, 0.3 / np.maximum(size, 0.3))[:, None]
-        after -= step
-        if greatest < _CONVERGED:
+        dx, dy, dz = _newton_step(inertia, (x, y, z), moment, dt, sqrt, sin)
+        size = dt * sqrt(dx * dx + dy * dy + dz * dz)
+        change = greatest(size)
+        if change > _LEAP:
+            part = _LEAP / np.maximum(size, _LEAP)
+            dx, dy, dz = part * dx, part * dy, part * dz
+        x, y, z = x - dx, y - dy, z - dz
+        if change < _CONVERGED:
             break
-    return cross(angular, moment) + inertia * (after - angular) / dt
+    a, b, c = _cross(angular, moment)
+    x, y, z = x - angular[0], y - angular[1], z - angular[2]
+    return a + i * x / dt, b + j * y / dt, c + k * z / dt
 
 
-def _turned_moment(inertia: Array, angular: Array, dt: float) -> tuple[Array, Array]:
-    """exp(h w) I w and its derivative by w (that of exp to second order in h w)."""
-    moment = inertia * angular
-    angle = dt * np.sqrt(np.einsum("ni,ni->n", angular, angular))[:, None, None]
-    angle = np.maximum(angle, 1e-9)
-    skew = _cross_matrix(dt * angular)
-    # Rodrigues' formula; 1 - cos a is twice the square of sin a / 2.
-    first, second = np.sin(angle) / angle, 2.0 * (np.sin(0.5 * angle) / angle) ** 2
-    rotation = _EYE + first * skew + second * (skew @ skew)
-    turned = (rotation @ moment[:, :, None])[:, :, 0]
-    slope = rotation * inertia[:, None, :]
-    slope -= _cross_matrix(dt * turned) @ (_EYE + second * skew)
-    return turned, slope
+def _newton_step(
+    inertia: Vector,
+    angular: Vector,
+    moment: Vector,
+    dt: float,
+    sqrt: Callable[[Any], Any],
+    sin: Callable[[Any], Any],
+) -> Vector:
+    """Solution of J d = exp(h w) I w - L, with the derivative J of the right hand side by w, that
+    of exp to second order in h w."""
+    i, j, k = inertia
+    x, y, z = dt * angular[0], dt * angular[1], dt * angular[2]
+    xx, yy, zz = x * x, y * y, z * z
+    # Rodrigues' formula; 1 - cos a is twice the square of sin a / 2. The tiny summand keeps a body
+    # at rest from being divided by zero.
+    angle = sqrt(xx + yy + zz + 1e-30)
+    first, half = sin(angle) / angle, sin(0.5 * angle) / angle
+    second = 2.0 * half * half
+    fx, fy, fz = first * x, first * y, first * z
+    sxy, sxz, syz = second * x * y, second * x * z, second * y * z
+    diagonal_x, diagonal_y, diagonal_z = (
+        -second * (yy + zz),
+        -second * (xx + zz),
+        -second * (xx + yy),
+    )
+    rxx, rxy, rxz = 1.0 + diagonal_x, sxy - fz, sxz + fy
+    ryx, ryy, ryz = sxy + fz, 1.0 + diagonal_y, syz - fx
+    rzx, rzy, rzz = sxz - fy, syz + fx, 1.0 + diagonal_z
+    u, v, w = i * angular[0], j * angular[1], k * angular[2]
+    tx = rxx * u + rxy * v + rxz * w
+    ty = ryx * u + ryy * v + ryz * w
+    tz = rzx * u + rzy * v + rzz * w
+    # The left Jacobian of exp, E + second [h w].
+    sx, sy, sz = second * x, second * y, second * z
+    hx, hy, hz = dt * tx, dt * ty, dt * tz
+    # Columns of J: those of R times the moments less [h t] times the Jacobian's.
+    a = rxx * i + hz * sz + hy * sy, ryx * i - hz - hx * sy, rzx * i + hy - hx * sz
+    b = rxy * j + hz - hy * sx, ryy * j + hz * sz + hx * sx, rzy * j - hx - hy * sz
+    c = rxz * k - hy - hz * sx, ryz * k + hx - hz * sy, rzz * k + hy * sy + hx * sx
+    e = tx - moment[0], ty - moment[1], tz - moment[2]
+    bc = _cross(b, c)
+    scale = 1.0 / _dot(a, bc)
+    return scale * _dot(e, bc), scale * _dot(e, _cross(c, a)), scale * _dot(e, _cross(a, b))
 
 
-def _cross_matrix(vectors: Array) -> Array:
-    """(N, 3, 3) matrices of the cross product with (N, 3) vectors."""
-    return (vectors @ _CROSS).reshape(-1, 3, 3)
+def _cross(a: Vector, b: Vector) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def _dot(a: Vector, b: Vector) -> Any:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

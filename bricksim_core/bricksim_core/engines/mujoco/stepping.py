@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import mujoco
@@ -59,8 +60,8 @@ def step_parts(force_per_mass: float, timestep: float) -> int:
         force_per_mass: Greatest applied force over mass [m/s^2].
         timestep: [s].
     """
-    parts = np.ceil(np.sqrt(force_per_mass / _FREE_MOVE) * timestep)
-    return int(np.clip(parts, 1, _MOST_PARTS))
+    parts = math.ceil(math.sqrt(force_per_mass / _FREE_MOVE) * timestep)
+    return min(max(parts, 1), _MOST_PARTS)
 
 
 def read_state(data: mujoco.MjData, index: SceneIndex) -> tuple[Array, Array]:
@@ -82,28 +83,29 @@ def read_moved(
         poses: (K, 4, 4) poses of the others; handed back as they are if nothing moved.
         twists: (K, 6) velocities of the others.
     """
-    if not moved.any():
+    which = moved.nonzero()[0]
+    if not len(which):
         return poses, twists
-    poses, twists, rows = poses.copy(), twists.copy(), index.free[moved]
-    positions, velocities = data.qpos[index.qpos[moved]], data.qvel[index.dof[moved]]
-    world_T_body = np.zeros((len(positions), 4, 4))
-    world_T_body[:, :3, :3] = rotations(positions[:, 3:])
-    world_T_body[:, :3, 3] = positions[:, :3]
-    world_T_body[:, 3, 3] = 1.0
-    poses[rows] = world_T_body @ index.body_T_component[moved]
-    twists[rows, :3] = velocities[:, :3]
-    twists[rows, 3:] = np.einsum("fij,fj->fi", world_T_body[:, :3, :3], velocities[:, 3:])
+    poses, twists, rows = poses.copy(), twists.copy(), index.free[which]
+    positions, velocities = data.qpos[index.qpos[which]], data.qvel[index.dof[which]]
+    world_R_body, local = rotations(positions[:, 3:]), index.body_T_component[which]
+    new = local.copy()
+    new[:, :3] = world_R_body @ local[:, :3]
+    new[:, :3, 3] += positions[:, :3]
+    poses[rows] = new
+    velocities[:, 3:] = np.einsum("fij,fj->fi", world_R_body, velocities[:, 3:])
+    twists[rows] = velocities
     return poses, twists
 
 
 def load_spin(data: mujoco.MjData, index: SceneIndex, dt: float) -> None:
     """Sets the applied forces to what corrects the gyroscopic torques of fast bodies."""
-    angular = data.qvel[index.dof[:, 3:]]
-    fast = np.flatnonzero(np.einsum("fi,fi->f", angular, angular) > (SLOW / dt) ** 2)
+    angular = data.qvel[index.spin]
+    fast = (np.einsum("fi,fi->f", angular, angular) > (SLOW / dt) ** 2).nonzero()[0]
     data.qfrc_applied[:] = 0.0
     if len(fast):
         torque = spin_torque(index.moments[fast], angular[fast], dt)
-        data.qfrc_applied[index.dof[fast, 3:]] = torque
+        data.qfrc_applied[index.spin[fast]] = torque
 
 
 def carry_gripped(
@@ -168,7 +170,7 @@ class Resting:
     ) -> tuple[Resting, Contacts]:
         """What rests after a step, and all contacts of the step."""
         asleep = data.tree_asleep[index.tree] >= 0
-        if np.array_equal(asleep, self.asleep):
+        if bool((asleep == self.asleep).all()):
             return self, join_contacts([contacts, self.contacts])
         kept = take_contacts(self.contacts, _all_still(index, self.contacts, asleep))
         new = take_contacts(contacts, _all_still(index, contacts, asleep))
