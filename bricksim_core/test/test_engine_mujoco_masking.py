@@ -15,7 +15,6 @@ from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
 
-
 STEP = 1.0 / 240.0
 
 
@@ -92,7 +91,7 @@ def test_a_flat_landing_breaks_a_neck_whatever_the_step(rate: float, euler):
     assert sorted(len(graph.component_parts(c)) for c in graph.component_ids) == [3, 8]
 
 
-def halves(turn: float) -> tuple[Simulator, MujocoEngine]:
+def halves(turn: float) -> MujocoEngine:
     """Two pieces of a block, one in the other's studs, 0.2 m over the ground, that fall at 2 m/s
     and tumble as one; the upper one turns by another `turn` [rad/s]."""
     simulator = Simulator(config=SimulatorConfig(breakage=BreakageThresholds(enabled=False)))
@@ -108,19 +107,21 @@ def halves(turn: float) -> tuple[Simulator, MujocoEngine]:
     )
     engine = simulator.engine
     assert isinstance(engine, MujocoEngine)
-    spin, centre = np.array([2.0, 3.0, 1.0]), np.mean([simulator.component_com(c) for c in (0, 1)], 0)
-    for component in graph.component_ids:
+    components = list(graph.component_ids)
+    spin = np.array([2.0, 3.0, 1.0])
+    centre = np.mean([simulator.component_com(c) for c in components], axis=0)
+    for component in components:
         part = min(graph.component_parts(component))
-        own = spin + [turn, 0.0, 0.0] * (height[part] > middle)
-        linear = [0.0, 0.0, -2.0] + np.cross(spin, simulator.component_com(component) - centre)
+        angular = spin + np.array([turn * (height[part] > middle), 0.0, 0.0])
+        linear = np.cross(spin, simulator.component_com(component) - centre) - [0.0, 0.0, 2.0]
         pose = simulator.part_pose(part)
-        simulator.teleport(part, pose, [*linear, *own], allow_overlap=True)
-    return simulator, engine
+        simulator.teleport(part, pose, [*linear, *angular], allow_overlap=True)
+    return engine
 
 
 @pytest.mark.parametrize(("turn", "foresight"), [(0.0, False), (20.0, True)])
 def test_only_what_moves_relative_to_each_other_is_looked_ahead_for(turn: float, foresight: bool):
-    _, engine = halves(turn)
+    engine = halves(turn)
     engine.step()
     assert bool(engine.model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SPECULATIVE) == foresight
 

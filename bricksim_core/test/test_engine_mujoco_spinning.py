@@ -34,5 +34,7 @@ def test_few_bodies_get_the_torque_that_many_get(speed: float):
     inertia = rng.uniform(0.5, 1.5, (40, 3)) * 1e-6
     angular = rng.normal(size=(40, 3)) * speed
     many = spin_torque(inertia, angular, STEP)
-    few = np.concatenate([spin_torque(inertia[i : i + 5], angular[i : i + 5], STEP) for i in range(0, 40, 5)])
+    few = np.concatenate(
+        [spin_torque(inertia[i : i + 5], angular[i : i + 5], STEP) for i in range(0, 40, 5)]
+    )
     np.testing.assert_allclose(few, many, rtol=1e-6, atol=1e-9 * np.abs(many).max())
