@@ -43,7 +43,7 @@ def box_tree(centres: Array, reach: Array) -> Tree:
         reach: (N, 3) half extents along the body's axes [m].
     """
     form = _form(len(centres))
-    order = _along_curve(centres)
+    order = along_curve(centres)
     leaf = np.where(form.place < 0, -1, order[form.place])
     low, high = np.empty((len(leaf), 3)), np.empty((len(leaf), 3))
     leaves = form.place >= 0
@@ -85,7 +85,7 @@ def _form(count: int) -> _Form:
     return _Form(child, place, tuple(reversed(levels)))
 
 
-def _along_curve(centres: Array) -> NDArray[np.intp]:
+def along_curve(centres: Array) -> NDArray[np.intp]:
     """(N,) order of points along a Morton curve."""
     if len(centres) < 3:
         return np.arange(len(centres))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.mujoco.bodies import rotations
+from bricksim_core.engines.mujoco.bvh import along_curve
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array, cross
 
@@ -131,19 +132,12 @@ def _bounds(model: mujoco.MjModel, geoms: slice) -> tuple[Array, Array]:
 def _spheres(low: Array, high: Array) -> tuple[NDArray[np.intp], Array, Array]:
     """Groups of boxes that lie together: (B,) group of each, (G, 3) centres and (G,) radii of
     spheres around them."""
-    middle = low + high
-    groups, label, found = [np.arange(len(low))], np.zeros(len(low), dtype=np.intp), []
-    while groups:
-        group = groups.pop()
-        if len(group) <= _GROUP:
-            label[group] = len(found)
-            found.append((low[group].min(axis=0), high[group].max(axis=0)))
-            continue
-        points = middle[group]
-        order = np.argsort(points[:, int(np.argmax(np.ptp(points, axis=0)))], kind="stable")
-        half = len(group) // 2
-        groups += [group[order[:half]], group[order[half:]]]
-    least, greatest = np.array([a for a, _ in found]), np.array([b for _, b in found])
+    order = along_curve(0.5 * (low + high))
+    starts = np.arange(0, len(order), _GROUP)
+    label = np.empty(len(order), dtype=np.intp)
+    label[order] = np.arange(len(order)) // _GROUP
+    least = np.minimum.reduceat(low[order], starts)
+    greatest = np.maximum.reduceat(high[order], starts)
     return label, 0.5 * (least + greatest), 0.5 * np.linalg.norm(greatest - least, axis=1)
 
 
