@@ -222,6 +222,25 @@ def test_reach_offers_different_solutions_away_from_the_limits(planner, kinemati
         assert all(np.abs(a - b).max() > 0.1 for b in solutions[:i])
 
 
+def test_the_farthest_poses_that_there_are_are_reached(planner, kinematics):
+    """What is refused for its distance is out of reach for sure."""
+    generator = np.random.default_rng(5)
+    low, high = kinematics.lower + 0.2, kinematics.upper - 0.2
+    poses = generator.uniform(low, high, (2000, len(low)))
+    tools = {tuple(q): kinematics.tool_pose(q) for q in poses}
+    shoulder = [0.0, 0.0, 0.333]
+
+    def distance(q):
+        return np.linalg.norm(tools[q][:3, 3] - shoulder)
+
+    farthest = sorted(tools, key=distance)[-5:]
+    assert distance(farthest[0]) > 0.85
+    for q in farthest:
+        scene = resting_scene([ARM]).with_positions(_with(np.array(q)))
+        (found, *_) = planner.reach(scene, ARM, tools[q])
+        np.testing.assert_allclose(kinematics.tool_pose(found), tools[q], atol=2e-4)
+
+
 def test_reasons_of_failure(planner):
     scene = resting_scene([ARM], objects={TABLE: table_box()})
     with pytest.raises(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class Episode:
 
 
 def read_episode(path: Path) -> Episode:
-    """Reads a bag folder or a single MCAP file.
+    """Reads a bag folder or a single MCAP file; what copies of a file hold once more counts once.
 
     Raises:
         EpisodeError: There is no MCAP file, one is damaged, or topics are missing.
@@ -93,8 +94,9 @@ def read_episode(path: Path) -> Episode:
         raise EpisodeError(f"{path}: no .mcap file found, expected the folder of a bag")
     episode = Episode(path)
     messages: list[tuple[int, int, str, Any]] = []
+    seen: set[tuple[int, str, bytes]] = set()
     for file in files:
-        for item in _records(file, episode):
+        for item in _records(file, episode, seen):
             if isinstance(item, Metadata):
                 episode.metadata.update(item.metadata)
             elif isinstance(item, Attachment):
@@ -176,7 +178,7 @@ def _differ(topology: Any, other: Any) -> bool:
 
 
 def _records(
-    file: Path, episode: Episode
+    file: Path, episode: Episode, seen: set[tuple[int, str, bytes]]
 ) -> Iterator[Metadata | Attachment | tuple[int, str, Any]]:
     decoders = DecoderFactory()
     schemas: dict[int, Schema] = {}
@@ -192,8 +194,11 @@ def _records(
                     yield record
                 elif isinstance(record, Message):
                     schema = schemas[channels[record.channel_id].schema_id]
-                    if schema.name not in _WANTED:
+                    digest = blake2b(record.data, digest_size=16).digest()
+                    known = (record.log_time, schema.name, digest)
+                    if schema.name not in _WANTED or known in seen:
                         continue
+                    seen.add(known)
                     decode = decoders.decoder_for("cdr", schema)
                     if decode is None:
                         raise EpisodeError(f"{file}: {schema.name} cannot be decoded")

@@ -100,6 +100,7 @@ class EmbeddedPlanner(MotionPlanner):
             @ self._scene.forwardKinematics(ready, arm.tool)
             for name, arm in self._arms.items()
         }
+        self._reaches = {name: self._reach_bound(arm, ready) for name, arm in self._arms.items()}
 
     def close(self) -> None:
         """Nothing to end."""
@@ -113,6 +114,11 @@ class EmbeddedPlanner(MotionPlanner):
         self._synchronize(scene)
         here = scene.arm_positions(arm.joints)
         goal = CartesianConfiguration("world", arm.tool, np.asfortranarray(world_T_tool))
+        where = "x, y, z = {:.3f}, {:.3f}, {:.3f} m".format(*world_T_tool[:3, 3])
+        nowhere = f"{arm.name}: no joint position puts the tool at {where}"
+        shoulder, longest = self._reaches[arm.name]
+        if np.linalg.norm(world_T_tool[:3, 3] - shoulder) > longest:
+            raise UnreachableError(nowhere)
         found = Solutions(here, count)
         blocked: Array | None = None
         for attempt, seed in enumerate(self._seeds(arm, here, world_T_tool)):
@@ -126,9 +132,8 @@ class EmbeddedPlanner(MotionPlanner):
                 break
         if reached := found.nearest_first():
             return reached
-        where = "x, y, z = {:.3f}, {:.3f}, {:.3f} m".format(*world_T_tool[:3, 3])
         if blocked is None:
-            raise UnreachableError(f"{arm.name}: no joint position puts the tool at {where}")
+            raise UnreachableError(nowhere)
         raise UnreachableError(
             f"{arm.name}: every joint position found for {where} is in collision:"
             f" {self._culprit(blocked)}"
@@ -211,6 +216,14 @@ class EmbeddedPlanner(MotionPlanner):
         return trajectory
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _reach_bound(self, arm: ArmDescription, positions: Array) -> tuple[Array, float]:
+        """Where the shoulder is ((3,) [m]) and a length [m] that the tool is never farther from it:
+        what lies between one joint and the next is rigid."""
+        links = [*(f"{arm.prefix}fr3_link{i}" for i in range(2, 8)), arm.tool]
+        places = [self._scene.forwardKinematics(positions, link)[:3, 3] for link in links]
+        pieces = np.linalg.norm(np.diff(places, axis=0), axis=1)
+        return places[0], float(pieces.sum())
 
     def _seeds(self, arm: ArmDescription, here: Array, world_T_tool: Array) -> Iterable[Array]:
         """Where IK starts from: here, Franka's ready pose turned to the goal, then at random."""
