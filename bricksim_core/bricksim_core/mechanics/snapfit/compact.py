@@ -49,7 +49,10 @@ _GROWN = 240
 """Those that they may become."""
 
 _ROUNDS = 8
-"""Changes of the active set before PIQP is asked for it, and after that."""
+"""Changes of the active set after PIQP was asked for it, and before that for many unknowns: for few
+of them (`_AT_ONCE` and one for `_MORE`) it takes no longer than three changes."""
+
+_AT_ONCE, _MORE = 3, 16
 
 _TIMES = 12
 """Times that rows are added before others are asked."""
@@ -59,6 +62,9 @@ _NEAR = 0.5
 
 _CLOSE = 0.2
 """What a row is short of its limit by at most to be added with those that are exceeded."""
+
+_NEVER = 1e-30
+"""Tolerance with which it is never said to have no least value: it may look so where rows tie."""
 
 _LIKELY = 1e-8
 """Tolerance with which PIQP looks for the active set."""
@@ -313,22 +319,22 @@ class _Search:
         target = unknowns.target.copy()
         own = unknowns.joint * ROWS + unknowns.number
         target[unknowns.contacts :] += granted.joint[unknowns.joint] + granted.row[own]
-        value = self._pivoted(target)
+        value = self._pivoted(target, min(_ROUNDS, _AT_ONCE + len(target) // _MORE))
         if value is None:
             likely = _likely(unknowns.matrix, target)
             if likely is not None:
                 self.active = likely
-                value = self._pivoted(target)
+                value = self._pivoted(target, _ROUNDS)
         return value
 
-    def _pivoted(self, target: Array) -> Array | None:
+    def _pivoted(self, target: Array, rounds: int) -> Array | None:
         """What a few changes of all wrong members at once lead to."""
         contacts, matrix = self.unknowns.contacts, self.unknowns.matrix
         least = np.empty(len(target))
         least[:contacts] = -PUSH_TOLERANCE / self._firm
         gradient = np.full(len(target), -TOLERANCE)
         gradient[:contacts] = -PUSH_TOLERANCE
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             value = self._value(target)
             least[contacts:] = -NEGATIVE * np.abs(value[contacts:]).max(initial=0.0)
             short = matrix @ value - target
@@ -362,6 +368,7 @@ def _likely(matrix: Array, target: Array) -> NDArray[np.bool_] | None:
     unit = 1.0 / np.sqrt(np.einsum("ii->i", matrix))
     matrix = matrix * unit[:, None] * unit
     solver, none = dense_interior_solver(_LIKELY), None
+    solver.settings.eps_dual_inf = _NEVER
     lower = np.zeros(len(matrix))
     solver.setup(matrix.T, -target * unit, none, none, none, none, none, lower, none)
     if solver.solve() != piqp.PIQP_SOLVED:
