@@ -18,12 +18,12 @@ from bricksim_core.spatial import transform
 STEP = 1.0 / 240.0
 
 
-def block(layers: int):
+def block(layers: int, width: int = 3):
     lines = [
         f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + z // 2 % 2},{z})"
         for z in range(layers)
-        for i in range(3)
-        for j in range(3)
+        for i in range(width)
+        for j in range(width)
     ]
     return parse_structure("\n".join(lines), baseplate=None)
 
@@ -91,20 +91,36 @@ def test_a_flat_landing_breaks_a_neck_whatever_the_step(rate: float, euler):
     assert sorted(len(graph.component_parts(c)) for c in graph.component_ids) == [3, 8]
 
 
+def test_a_block_breaks_across_a_layer_without_compiling():
+    simulator = Simulator()
+    simulator.spawn(block(4, 6), fixed=())
+    engine = simulator.engine
+    assert isinstance(engine, MujocoEngine)
+    room = engine.model.ngeom, engine.model.npair
+    cut(simulator)
+    assert len(simulator.graph.component_ids) > 1
+    assert np.count_nonzero(engine.model.pair_geom1 != engine.model.pair_geom1[-1]) > 40
+    assert (engine.model.ngeom, engine.model.npair) == room
+
+
+def cut(simulator: Simulator) -> float:
+    """Takes a block apart at half its height [m]."""
+    height = {p: pose[2, 3] for p, pose in simulator.poses().items()}
+    middle = 0.5 * (min(height.values()) + max(height.values()))
+    simulator.disconnect(
+        c.id
+        for c in simulator.graph.connections.values()
+        if (height[c.stud_part] < middle) != (height[c.hole_part] < middle)
+    )
+    return middle
+
+
 def halves(turn: float) -> MujocoEngine:
     """Two pieces of a block, one in the other's studs, 0.2 m over the ground, that fall at 2 m/s
     and tumble as one; the upper one turns by another `turn` [rad/s]."""
     simulator = Simulator(config=SimulatorConfig(breakage=BreakageThresholds(enabled=False)))
-    structure = block(10)
-    ids = simulator.spawn(structure, transform([0.0, 0.0, 0.2], [0, 0, 0, 1]), fixed=())
-    height = {p: simulator.part_pose(p)[2, 3] for p in ids.values()}
-    middle = 0.5 * (min(height.values()) + max(height.values()))
-    graph = simulator.graph
-    simulator.disconnect(
-        c.id
-        for c in graph.connections.values()
-        if (height[c.stud_part] < middle) != (height[c.hole_part] < middle)
-    )
+    simulator.spawn(block(10), transform([0.0, 0.0, 0.2], [0, 0, 0, 1]), fixed=())
+    middle, graph = cut(simulator), simulator.graph
     engine = simulator.engine
     assert isinstance(engine, MujocoEngine)
     components = list(graph.component_ids)
@@ -112,7 +128,7 @@ def halves(turn: float) -> MujocoEngine:
     centre = np.mean([simulator.component_com(c) for c in components], axis=0)
     for component in components:
         part = min(graph.component_parts(component))
-        angular = spin + np.array([turn * (height[part] > middle), 0.0, 0.0])
+        angular = spin + np.array([turn * (simulator.part_pose(part)[2, 3] > middle), 0.0, 0.0])
         linear = np.cross(spin, simulator.component_com(component) - centre) - [0.0, 0.0, 2.0]
         pose = simulator.part_pose(part)
         simulator.teleport(part, pose, [*linear, *angular], allow_overlap=True)

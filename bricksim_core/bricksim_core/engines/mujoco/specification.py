@@ -61,9 +61,9 @@ class Capacity:
 
     def with_room(self) -> Capacity:
         """With room to spare: growing by an eighth each time, all compiling together costs as much
-        as a few times the last. Every eighth box may be in a pair: where a component breaks across
-        a layer, the new pieces stand in each other's studs, and there is no time to compile."""
-        pairs = max(self.pairs, self.boxes // 8)
+        as a few times the last. Many boxes may be in a pair: where a component breaks across a
+        layer, the new pieces stand in each other's studs, and there is no time to compile."""
+        pairs = max(self.pairs, min(self.boxes, 64) + self.boxes // 8)
         return Capacity(*(n + n // 8 + _LEAST_ROOM for n in (self.bodies, self.boxes, pairs)))
 
 
