@@ -13,8 +13,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_moveit_demo.choosing import Choice
@@ -40,7 +38,7 @@ from bricksim_moveit_demo.inserting import (
 from bricksim_moveit_demo.placing import put_down, regrasp
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, brick_name
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
-from bricksim_moveit_demo.sighting import Sightings
+from bricksim_moveit_demo.sighting import averaged
 
 _MEETINGS = ((0.55, 0.5), (0.5, 0.42), (0.6, 0.42))
 """Where the hands meet: distance from the holding arm's base and height [m]."""
@@ -54,8 +52,9 @@ _GAP = 0.0015
 """Least gap of both hands [m]: each is off by the noise."""
 _TAKES = 12
 """How many grasps of a joined sub-assembly are tried."""
-_LOOKS = 5
-"""How often a sub-assembly is looked at before it is taken."""
+_DOWN = 0.8
+"""Downward share of a hand's direction [-] from which on it holds from above: from the side it is
+0.5 at most."""
 _SHAPED = 48
 """How many grasps of a brick are looked at to see whether the holding hand leaves room."""
 
@@ -125,6 +124,10 @@ def hold_aloft(taker: Hand, giver: Hand, group: HeldGroup, bring: bool = False) 
     if taker.motion.held == group.holder:
         return
     giver.enter(Stage.PLANNING)
+    if giver.motion.carried():
+        # A handover was canceled: it begins anew.
+        stand_back(taker)
+        put_down(giver)
     if bring:
         _gather(taker, giver, group)
     meeting = foresee(taker, giver, group)
@@ -137,6 +140,11 @@ def hold_aloft(taker: Hand, giver: Hand, group: HeldGroup, bring: bool = False) 
     giver.motion.go_straight([tool], giver.parameters.approach_speed)
     giver.require_grip()
     take(taker, group.holder, meeting.hold, giver)
+
+
+def holds_aloft(hand: Hand, part: int) -> bool:
+    """Whether a hand holds a part from the side, for another one to press on it."""
+    return hand.motion.held == part and hand.motion.tool[2, 2] > -_DOWN
 
 
 def take_whole(giver: Hand, taker: Hand, group: HeldGroup) -> None:
@@ -234,7 +242,9 @@ def _take_one(hand: Hand, holder: Hand, options: Iterable[tuple[int, Grasp]], mo
     failures: dict[str, None] = {}
     for part, grasp in itertools.islice(options, most):
         try:
-            return take(hand, part, grasp, holder, _seen(hand, part))
+            # Closing the fingers turns it, and its joints with it, by what is left of the error.
+            seen = averaged(hand.world.observe, hand.world.part_pose(part))
+            return take(hand, part, grasp, holder, seen)
         except PlanningError as error:
             failures[str(error)] = None
     reasons = "; ".join(itertools.islice(failures, 4)) or "no grasp fits"
@@ -242,16 +252,6 @@ def _take_one(hand: Hand, holder: Hand, options: Iterable[tuple[int, Grasp]], mo
         f"{hand.motion.arm.name} cannot take brick {holder.motion.held} from"
         f" {holder.motion.arm.name}: {reasons}"
     )
-
-
-def _seen(hand: Hand, part: int) -> Array:
-    """(4, 4) where a part that is held still is, from several looks [m]: closing the fingers turns
-    it, and its joints with it, by what is left of the error."""
-    looks, world = Sightings(), hand.world
-    seen = np.eye(4)
-    for _ in range(_LOOKS):
-        seen = looks.look(world.observe(world.part_pose(part)), np.eye(4))
-    return seen
 
 
 def _let_loose(giver: Hand, taker: Hand) -> PlanningScene:

@@ -17,6 +17,7 @@ from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.grid import GridPose, part_pose
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.aloft import HeldGroup, Join
+from bricksim_moveit_demo.connections import connections_of, goal_key
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.grasps import Grasp, planned_grasps
 from bricksim_moveit_demo.handling import BrickHandler
@@ -440,7 +441,9 @@ class StructureBuilder:
             report, first = self._raise(steps[index:], ids or {}), None
             if report is None:
                 first, report = self._site(steps[index:], ids or {})
-            report = report or self._insert(step, ids or {}, done, len(steps), first)
+            report = report or self._insert(
+                _in_hand(steps[index:]), ids or {}, done, len(steps), first
+            )
             reports.append(report)
             if not report.success:
                 failed |= together
@@ -478,15 +481,20 @@ class StructureBuilder:
         goals = [_join_of(step, ids).goal for step in chain]
         graph, world = self._world.graph, self._world
         firm = _named((p for p in graph.part_ids if world.is_fixed(p)), ids)
-        later = [_join_of(step, ids).goal for step in _before_firm(steps[len(chain) :], firm)]
+        loose = _before_firm(steps[len(chain) :], firm)
+        later = [_join_of(step, ids).goal for step in loose]
+        seats = [_join_of(step, ids).goal for step in steps[len(chain) :] if step not in loose]
         if any(p not in graph for g in goals for p in (g.part, g.target)) or all(
             world.is_fixed(g.target) for g in goals
         ):
             return None, None
-        later = [g for g in later if g.part in graph and g.target in graph]
-        for moving, name in itertools.product((False, True), self._order(goals[0].part)):
+        later, seats = (
+            [g for g in found if g.part in graph and g.target in graph] for found in (later, seats)
+        )
+        # What was joined already may break on its way.
+        for most, name in itertools.product((0, 1, None), self._order(goals[0].part)):
             others = [handler for other, handler in self._handlers.items() if other != name]
-            report = self._handlers[name].make_room(goals, later, others, moving=moving)
+            report = self._handlers[name].make_room(goals, later, others, seats=seats, most=most)
             if report.success:
                 return name, None
             if report.outcome is Outcome.CANCELED:
@@ -495,36 +503,37 @@ class StructureBuilder:
 
     def _insert(
         self,
-        step: Insertion,
+        chain: Sequence[Insertion],
         ids: Mapping[int, int],
         done: int,
         total: int,
         first: str | None = None,
     ) -> Report:
-        """Lets the nearest arm that reaches do it, or a given one first."""
-        join = _join_of(step, ids)
+        """Lets the nearest arm that reaches do the first step of those for which its part stays in
+        the hand, or a given one first."""
+        step, join = chain[0], _join_of(chain[0], ids)
+        then = [_join_of(later, ids).goal for later in chain[1:]]
+        then = [goal for goal in then if goal.target in self._world.graph]
         report: Report | None = None
         order = sorted(self._order(join.goal.part), key=lambda name: name != first)
-        for arm in order if step.holder is None else [self._giver()]:
+        # What was joined in the air before a task was canceled stays in the hand.
+        done_before = step.holder is not None and self._air is None
+        for arm in order if self._air is None else [self._air.giver.motion.arm.name]:
             if self._starting is not None:
                 self._starting(join.goal.part, arm, done, total)
             others = [handler for name, handler in self._handlers.items() if name != arm]
             report = self._handlers[arm].pick_and_insert(
                 join.goal,
                 join.candidates,
-                step.release,
+                step.release and not done_before,
                 # One that holds what this one presses on stays where it is.
                 others=others if step.holder is None else (),
+                then=then,
             )
             if report.outcome is not Outcome.UNREACHABLE:
                 break
         assert report is not None
         return report
-
-    def _giver(self) -> str:
-        """Name of the arm that presses what another one holds in the air."""
-        assert self._air is not None
-        return self._air.giver.motion.arm.name
 
     def _raise(self, steps: Sequence[Insertion], ids: Mapping[int, int]) -> Report | None:
         """Gets a part that is to be held in the air there, or what was joined there out of that
@@ -546,7 +555,17 @@ class StructureBuilder:
         onto = _join_of(steps[len(held)], ids)
         group = HeldGroup(holder, tuple(_join_of(step, ids) for step in held), onto)
         report: Report | None = None
-        for bring, name in itertools.product((False, True), self._order(holder)):
+        # A canceled task left it there.
+        holding = [name for name, h in self._handlers.items() if h.holds_aloft(holder)]
+        graph = self._world.graph
+        if not holding and all(
+            goal_key(join.goal) in connections_of(graph, [join.goal.part])
+            for join in group.joins
+            if join.goal.part in graph
+        ):
+            return None
+        order = [n for n in self._handlers if n not in holding] if holding else self._order(holder)
+        for bring, name in itertools.product((False, True), order):
             giver = self._handlers[name]
             for taker in (h for n, h in self._handlers.items() if n != name):
                 report = giver.hand_over(group, taker, bring=bring)

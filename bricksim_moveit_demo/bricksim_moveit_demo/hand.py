@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.planning.scene import TABLE, brick_name
 from bricksim_moveit_demo.pressing import Pressing
 from bricksim_moveit_demo.reports import Feedback, Stage
+from bricksim_moveit_demo.sighting import averaged
 from bricksim_moveit_demo.world import World
 
 
@@ -117,11 +118,13 @@ class Hand:
         axis: Array,
         limit: float | None = None,
         partner: Callable[[float], None] | None = None,
+        moving: Collection[int] = (),
     ) -> Pressing:
         """Motions along an axis ((3,), world) with this arm, with a greatest force [N]; a partner
-        is told the force before each control period, and keeps up with it."""
+        is told the force before each control period, and keeps up with it; moving parts ((N,) ids)
+        must stay together meanwhile."""
         numbers = self.parameters if partner is None else self.parameters.braced
-        return Pressing(self.motion, axis, numbers, self.tell, limit, partner)
+        return Pressing(self.motion, axis, numbers, self.tell, limit, partner, moving)
 
     # -- gripping ---------------------------------------------------------------------------
 
@@ -191,7 +194,7 @@ class Hand:
     def look_at_grip(self) -> None:
         """Observes how the held brick sits in the gripper after it was moved there."""
         assert self.grasp is not None and self.motion.held is not None
-        seen = self.world.observe(self.world.part_pose(self.motion.held))
+        seen = averaged(self.world.observe, self.world.part_pose(self.motion.held))
         part_T_tool = inverse(seen) @ self.motion.controller.measured_tool
         self.grasp = replace(self.grasp, part_T_tool=part_T_tool)
         self._remember_grip()

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
-from bricksim_moveit_demo.aloft import HeldGroup, clear_hands, hold_aloft, relieve, take_whole
+from bricksim_moveit_demo.aloft import (
+    HeldGroup,
+    clear_hands,
+    hold_aloft,
+    holds_aloft,
+    relieve,
+    take_whole,
+)
 from bricksim_moveit_demo.connections import connections_of, expectation, goal_key, lost_connections
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.exchanging import Brace, let_loose, stand_back, take
@@ -76,6 +83,7 @@ class BrickHandler:
         release: bool = True,
         *,
         others: Sequence[BrickHandler] = (),
+        then: Sequence[InsertionGoal] = (),
         parameters: TaskParameters | None = None,
     ) -> Report:
         """Picks a brick, or all that it is connected to, and presses it onto another.
@@ -86,6 +94,7 @@ class BrickHandler:
             release: False: keep holding afterwards.
             others: Other arms, which make room first; one of them pushes back where what stands
                 there does not bear the press.
+            then: Where the brick goes next, kept in the hand: the grasp is chosen for all.
             parameters: Numbers of this task; None: the handler's.
         """
         candidates = tuple(candidates)
@@ -93,7 +102,7 @@ class BrickHandler:
         def task(record: _Record) -> tuple[int, ...]:
             wanted = expectation(self._world.graph, goal)
             _require_loose(self._world, goal)
-            job = InsertionTask(goal, wanted, candidates, release)
+            job = InsertionTask(goal, wanted, candidates, release, tuple(then))
             try:
                 self._insert(record, job, others)
             except TaskError:
@@ -141,7 +150,8 @@ class BrickHandler:
         later: Sequence[InsertionGoal] = (),
         others: Sequence[BrickHandler] = (),
         *,
-        moving: bool = True,
+        seats: Sequence[InsertionGoal] = (),
+        most: int | None = None,
     ) -> Report:
         """Moves bricks on the table to where others can be joined to them; see `siting.prepare`.
 
@@ -149,7 +159,9 @@ class BrickHandler:
             goals: Insertions of one part, which stays in the hand from one to the next.
             later: What is joined afterwards.
             others: Other arms, which may move the bricks, too.
-            moving: False: nothing moves, the report tells whether all lies well.
+            seats: How what was joined is put on what stands firm then.
+            most: How many bricks that hang together may be moved; 0: nothing moves, the report
+                tells whether all lies well. None: all.
         """
         hands = [self.hand, *(other.hand for other in others)]
         for hand in hands:
@@ -157,9 +169,9 @@ class BrickHandler:
 
         def task(_record: _Record) -> tuple[int, ...]:
             try:
-                prepare(self.hand, hands if moving else (), goals, later)
+                prepare(self.hand, hands, goals, later, seats, most=most)
             except TaskError:
-                for hand in hands if moving else ():
+                for hand in hands if most != 0 else ():
                     hand.motion.relax()
                 raise
             return ()
@@ -225,6 +237,10 @@ class BrickHandler:
             return ()
 
         return self._run(part, None, task)
+
+    def holds_aloft(self, part_id: int) -> bool:
+        """Whether the arm holds a brick in the air from the side, for another one to press on."""
+        return holds_aloft(self.hand, part_id)
 
     def let_go(self) -> None:
         """Opens the gripper around a brick that something else holds and moves back."""

@@ -26,9 +26,14 @@ from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.placing import put_down, regrasp, turn_upright
 from bricksim_moveit_demo.presscheck import PressCheck, PressVerdict
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
-from bricksim_moveit_demo.sighting import Sightings
+from bricksim_moveit_demo.sighting import Sightings, averaged
 from bricksim_moveit_demo.world import World
 
+_KEPT = 24
+"""How many grasps are looked at that have to fit several seats."""
+_STANDING = 0.001
+"""Height over the table, and over that by which a click lifts a brick, up to which it may be let go
+of [m]."""
 _BESIDE = 0.002
 """Gap of bricks that stand beside each other, and least overlap along the other axes [m]."""
 
@@ -42,12 +47,14 @@ class InsertionTask:
         wanted: The connections that it is to lead to.
         candidates: Parts and grasps to try before all others.
         release: False: keep holding afterwards.
+        then: Where the brick goes next in the same grasp.
     """
 
     goal: InsertionGoal
     wanted: Expectation
     candidates: tuple[tuple[int, Grasp], ...] = ()
     release: bool = True
+    then: tuple[InsertionGoal, ...] = ()
 
 
 class Bracing(Protocol):
@@ -104,7 +111,7 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
     world, goal = hand.world, job.goal
     if job.wanted.is_met(world.graph):
         if job.release and hand.motion.held in job.wanted.parts:
-            hand.let_go()
+            release(hand)
         return
     hand.enter(Stage.PLANNING)
     if goal.part not in hand.motion.carried():
@@ -132,6 +139,23 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
         )
 
 
+def release(hand: Hand) -> None:
+    """Lets go of what is joined already; what would fall is put down.
+
+    Raises:
+        TaskError: It cannot be put down.
+    """
+    graph, world = hand.world.graph, hand.world
+    carried = hand.motion.carried()
+    others = {part for arm, part in world.held.items() if arm != hand.motion.arm.name}
+    lowest = min(carried, key=lambda p: graph.grid_pose(p).z, default=None)
+    falls = lowest is not None and world.part_pose(lowest)[2, 3] > STUD_HEIGHT + _STANDING
+    if falls and others.isdisjoint(carried):
+        put_down(hand)
+    else:
+        hand.let_go()
+
+
 def seat_pose(world: World, goal: InsertionGoal) -> Array:
     """(4, 4) world_T_part [m] of a brick in its seat."""
     return world.part_pose(goal.target) @ seat_in_target(world.graph, goal)
@@ -139,7 +163,7 @@ def seat_pose(world: World, goal: InsertionGoal) -> Array:
 
 def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
     """(4, 4) world_T_part [m] of a brick in its seat, as perception sees it: of a structure that
-    stands firm with all that was seen of it before.
+    stands firm with all that was seen of it before, of what lies loose with several looks.
 
     Raises:
         TaskError: The target lies on a side.
@@ -149,10 +173,10 @@ def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
             f"brick {goal.target} does not stand upright: nothing can be pressed onto it",
             Outcome.BRICK_MISSING,
         )
-    seen = hand.world.observe(seat_pose(hand.world, goal))
     firm = _firm(hand.world, goal.target)
     if firm is None:
-        return seen
+        return averaged(hand.world.observe, seat_pose(hand.world, goal))
+    seen = hand.world.observe(seat_pose(hand.world, goal))
     graph = hand.world.graph
     base_T_seat = relative_pose(graph, firm, goal.target) @ seat_in_target(graph, goal)
     return hand.world.sightings.setdefault(firm, Sightings()).look(seen, base_T_seat)
@@ -272,7 +296,15 @@ def _pick(
         all_of_them = _candidates(hand, job)
         if holds is not None:
             all_of_them = (c for c in all_of_them if c[0] in holds)
-        return _gentle_first(hand, all_of_them, seat)
+        later = [(goal.part, seat_pose(hand.world, goal)) for goal in job.then]
+        options = _gentle_first(hand, all_of_them, seat)
+        if not later:
+            return options
+        return (
+            candidate
+            for candidate in itertools.islice(options, _KEPT)
+            if all(hand.chooser.fitting([candidate], place) for place in later)
+        )
 
     try:
         choice = hand.chooser.choose(candidates(), hand.locate, seat, skip=skip)
@@ -326,7 +358,9 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     hand.enter(Stage.INSERTING)
     motion.tare(p.settle_time)
     support = hand.support
-    pressing = hand.pressing(up, limit.force, None if support is None else support.bear)
+    pressing = hand.pressing(
+        up, limit.force, None if support is None else support.bear, job.wanted.parts
+    )
     gentle = min(p.search_force, limit.force)
     # Where the joints are as far as it is known where the seat is.
     check = press_check(hand, job, motion.held)

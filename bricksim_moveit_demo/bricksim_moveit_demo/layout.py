@@ -14,6 +14,7 @@ import yaml
 
 from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array, transform
+from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.errors import TaskError
 
 
@@ -49,14 +50,49 @@ class TableLayout:
     places: Mapping[int, tuple[float, float, float]] = field(default_factory=dict)
 
 
-def packing(arms: int = 1) -> TableLayout:
-    """Where things stand for one arm, or for two that face each other across the structure."""
+_ROOM_BESIDE = 0.05
+"""What a sub-assembly needs on either side [m]: fingers, and tolerance of its place."""
+
+
+def packing(arms: int = 1, structure: Structure | None = None) -> TableLayout:
+    """Where things stand for one arm, or for two that face each other across the structure.
+
+    Two arms join what hangs in a structure on the table: between both of them, beside the
+    structure, there is room for that.
+
+    Args:
+        arms: How many arms there are.
+        structure: What is to be built; None: nothing is joined on the table.
+    """
     if arms == 1:
         return TableLayout()
-    return TableLayout(
-        seat=(0.55, 0.0),
-        regions=(Region(0.30, 0.13, 0.80, 0.42), Region(0.30, -0.42, 0.80, -0.13)),
-    )
+    low, high, aside = 0.13, 0.42, -0.42
+    depth = 0.0 if structure is None else _joining_depth(structure)
+    near = Region(0.30, low + depth, 0.80, high)
+    far = Region(0.30, aside, 0.80, -low)
+    return TableLayout(seat=(0.55, 0.0), regions=(near, far) if near.y0 < near.y1 else (far,))
+
+
+def _joining_depth(structure: Structure) -> float:
+    """How much of the table [m] along y sub-assemblies need: nothing where each part stands on
+    others, else what the whole structure would take."""
+    graph, poses = structure.graph, structure.part_poses()
+    lowest = min(float(pose[2, 3]) for pose in poses.values())
+    standing = {p for p in graph.part_ids if poses[p][2, 3] < lowest + 1e-6}
+    waiting = list(standing)
+    while waiting:
+        for joint in graph.connections_of(waiting.pop()):
+            if joint.stud_part in standing and joint.hole_part not in standing:
+                standing.add(joint.hole_part)
+                waiting.append(joint.hole_part)
+    if standing.issuperset(graph.part_ids):
+        return 0.0
+    edges = []
+    for part in (p for p in graph.part_ids if poses[p][2, 3] > lowest + 1e-6):
+        length, width, _ = graph.part(part).shape.size
+        half = 0.5 * (abs(poses[part][1, 0]) * length + abs(poses[part][1, 1]) * width)
+        edges += [poses[part][1, 3] - half, poses[part][1, 3] + half]
+    return float(max(edges) - min(edges)) + 2.0 * _ROOM_BESIDE
 
 
 _SHRINK = 0.8

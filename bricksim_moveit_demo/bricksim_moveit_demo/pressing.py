@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -59,6 +59,11 @@ _SIDE_COMPLIANCE = 1e-3
 """How fast it does [m/s/N]."""
 _TILT_SPEED = 0.3
 """Turning speed of twisting off [rad/s]."""
+_TABLE_TOUCH = 0.3
+"""Force [N] that counts as touching the table with what was joined: its far end comes first, and
+1.1 N there broke the joint of two studs that an 8x1 hung by."""
+_TABLE_SPEED = 5e-4
+"""Speed [m/s] at which it is set down there: force grows by 3 N per mm then."""
 _CALM = 8
 """Control periods after which the force of a press that is over is no longer felt."""
 _SAME = 1e-3
@@ -79,6 +84,8 @@ class Pressing:
         report_force: Is told the force [N] each control period.
         limit: Greatest force that is allowed [N]; None: that of the parameters.
         partner: Is told the force [N] before each control period: another arm that bears it.
+        moving: Ids of the parts that are pressed as one: they must stay so. Empty: whatever comes
+            apart is left to the caller.
 
     Attributes:
         force: Force along the axis now [N], positive when the seat pushes back.
@@ -94,7 +101,9 @@ class Pressing:
         report_force: Callable[[float], None],
         limit: float | None = None,
         partner: Callable[[float], None] | None = None,
+        moving: Collection[int] = (),
     ) -> None:
+        self._moving = frozenset(moving)
         self._partner = partner
         self._motion = motion
         self._axis = axis
@@ -186,8 +195,9 @@ class Pressing:
         for _ in range(_CALM):
             self._step(0.0)
         start = self._height()
-        while self.force < self._contact and start - self._height() < STUD_HEIGHT + _DROP:
-            self._step(-self._landing)
+        touch, speed = min(_TABLE_TOUCH, self._contact), min(_TABLE_SPEED, self._landing)
+        while self.force < touch and start - self._height() < STUD_HEIGHT + _DROP:
+            self._step(-speed)
 
     def press(self, force: float) -> bool:
         """Raises the force to a limit [N] and dwells there; True as soon as something connects."""
@@ -413,6 +423,22 @@ class Pressing:
         self.greatest = max(self.greatest, self.force)
         self.least = min(self.least, self.force)
         self._report(self.force)
+        self._require_whole()
+
+    def _require_whole(self) -> None:
+        """Ends the press when what is pressed comes apart: more would only drag the pieces about.
+
+        Raises:
+            TaskError: It did (STRUCTURE_BROKE).
+        """
+        for event in self.events() if self._moving else ():
+            stud, hole, *_ = key = connection_key(event.connection)
+            if event.kind is EventKind.BROKEN and self._moving.issuperset((stud, hole)):
+                self._motion.controller.give_way(True)
+                raise TaskError(
+                    f"connection {key} of what is in the hand broke under {self.force:.1f} N",
+                    Outcome.STRUCTURE_BROKE,
+                )
 
     def _spiral(self) -> Iterator[tuple[Array, float]]:
         """Offsets [m] across the axis and yaws [rad]: outwards on a spiral and straight back, as it

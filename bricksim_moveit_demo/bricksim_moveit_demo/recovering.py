@@ -6,7 +6,7 @@ from __future__ import annotations
 from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.hand import Hand
-from bricksim_moveit_demo.inserting import InsertionTask
+from bricksim_moveit_demo.inserting import InsertionTask, release
 from bricksim_moveit_demo.placing import put_down
 from bricksim_moveit_demo.removing import pull_free, require_removable, try_removal
 from bricksim_moveit_demo.reports import Stage
@@ -23,7 +23,7 @@ def recover(hand: Hand, job: InsertionTask) -> None:
     motion.settle_motion()
     if wanted.is_met(world.graph):
         if motion.held is not None and job.release:
-            hand.let_go()
+            release(hand)
         return
     if motion.held is None:
         hand.clear_off()

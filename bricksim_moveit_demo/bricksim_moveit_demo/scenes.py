@@ -120,7 +120,7 @@ def _assembled(
 ) -> tuple[Summary, Film | None]:
     """Builds; see `assemble`. Returns how it went and what was filmed."""
     steps = plan_bearable(structure, options.parameters, options.arms)
-    layout = layout or packing(options.arms)
+    layout = layout or packing(options.arms, structure)
     supply = Supply(simulator, structure, layout, options.seed, options.noise.sample)
     supply.begin(needed(steps))
     arms = one_arm() if options.arms == 1 else two_arms()

@@ -7,6 +7,7 @@ independent from look to look averages out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,9 @@ _MOVED = 0.005
 """A look this far from what is remembered [m] tells that the structure was moved."""
 _MOVED_YAW = np.radians(10.0)
 """The same for its yaw [rad]."""
+_LOOKS = 5
+"""How often what will be moved, and is seen once only, is looked at: the error of one look is more
+than a stud's play."""
 
 
 @dataclass
@@ -71,6 +75,19 @@ class Sightings:
         lever = float(np.linalg.norm(base_T_place[:2, 3]))
         turn = abs(_turn(expected, world_T_seen))
         return apart > _MOVED + 0.5 * lever * _MOVED_YAW or turn > _MOVED_YAW
+
+
+def averaged(observe: Callable[[Array], Array], world_T_frame: Array) -> Array:
+    """(4, 4) where what stands still for now is [m], from several looks at it.
+
+    Args:
+        observe: Looks at a pose once; see `World.observe`.
+        world_T_frame: (4, 4) where it really is [m].
+    """
+    looks, seen = Sightings(), world_T_frame
+    for _ in range(_LOOKS):
+        seen = looks.look(observe(world_T_frame), np.eye(4))
+    return seen
 
 
 def _turn(expected: Array, seen: Array) -> float:

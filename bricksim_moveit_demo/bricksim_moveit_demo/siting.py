@@ -9,9 +9,10 @@ other part of it. Such a brick is moved to a better place before anything is joi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
@@ -24,9 +25,9 @@ from bricksim_moveit_demo.connections import (
 )
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.exchanging import stand_back
-from bricksim_moveit_demo.grasps import boxes_overlap, is_upright
+from bricksim_moveit_demo.grasps import Grasp, boxes_overlap, is_upright
 from bricksim_moveit_demo.hand import Hand
-from bricksim_moveit_demo.inserting import own_candidates
+from bricksim_moveit_demo.inserting import own_candidates, seat_pose
 from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.placing import move, put_down
 from bricksim_moveit_demo.planning.scene import brick_name
@@ -35,8 +36,9 @@ from bricksim_moveit_demo.world import World, placed_boxes
 
 _GAP = 0.002
 """Least gap of what will hang together to other bricks [m]."""
-_ROOM = (0.032, 0.016)
-"""The same at a new place, where fingers come down, too [m]; the wider one is looked for first."""
+_ROOM = ((0.032, 0.1), (0.016, 0.016))
+"""The same at a new place, where fingers come down, too [m], and to what stands firm, which grows
+and is as wide as a hand away then; the wider ones are looked for first."""
 _REACH = (0.3, 0.7)
 """Distances from the base of the nearest arm at which a sub-assembly may lie [m]."""
 _PITCH = 0.04
@@ -44,12 +46,17 @@ _PITCH = 0.04
 _EXTENT = 0.8
 """How far from the base of an arm [m]."""
 _YAWS = (0.0, 0.5 * np.pi, np.pi, -0.5 * np.pi)
+_TURNED = 0.1
+"""How much farther away [m] a place is as good where a sub-assembly need not be turned by a quarter
+on its way to the structure."""
 _TRIED = 6
 """How many of them are checked by inverse kinematics."""
 _SPACING = 0.05
 """How far apart those are at least [m]."""
 _GRASPS = 48
 """How many grasps are looked at for each."""
+_COMMON = 24
+"""How many of them have to fit several seats."""
 
 
 def prepare(
@@ -57,38 +64,52 @@ def prepare(
     movers: Sequence[Hand],
     goals: Sequence[InsertionGoal],
     later: Sequence[InsertionGoal],
+    seats: Sequence[InsertionGoal] = (),
+    *,
+    most: int | None = None,
 ) -> None:
     """Moves the bricks that a part is to be pressed onto, where they do not lie well for that.
 
     Args:
         hand: The arm that is to press.
-        movers: Arms that may move them; none: nothing moves.
+        movers: All arms, which may move them.
         goals: Insertions of one part, which stays in the hand from one to the next.
         later: What is joined afterwards.
+        seats: How the whole, and others, are put on what stands firm then.
+        most: How many bricks that hang together may be moved, 0: nothing moves; None: all.
 
     Raises:
         UnreachableError: They do not lie well, and there is no better place.
         TaskError: The way there failed.
     """
     world = hand.world
-    for number, goal in enumerate(goals):
+    # What stays where it is needs the most room.
+    for number, goal in reversed(list(enumerate(goals))):
         part, graph = goal.target, world.graph
         if world.is_fixed(part) or not is_upright(world.part_pose(part)):
             continue
         before = joined(graph, goals[:number])
         carried = frozenset(before.component_parts(before.component_of(goal.part)))
-        wholes = [joined(graph, goals[: number + 1])]
-        if number == len(goals) - 1 and len(graph.component_parts(graph.component_of(part))) == 1:
+        wholes = [(joined(graph, goals[: number + 1]), False)]
+        size = len(graph.component_parts(graph.component_of(part)))
+        may_move = most is None or size <= most
+        if number == len(goals) - 1 and size == 1:
             # The more hangs on it, the worse it bears to be moved.
-            wholes.insert(0, joined(graph, [*goals, *later]))
-        if not movers:  # all that will hang together must have room as it is
+            wholes.insert(0, (joined(graph, [*goals, *later]), True))
+        if not may_move:  # all that will hang together must have room as it is
             del wholes[1:]
-        if not any(_settle(hand, movers, goal, whole, carried) for whole in wholes):
+        yaw = _final_yaw(world, joined(graph, [*goals, *later]), part, seats)
+        if not any(
+            _suits(hand, movers, goal, whole, carried, roomy)
+            or (may_move and _settle(hand, movers, goal, whole, carried, yaw))
+            for whole, roomy in wholes
+        ):
             raise UnreachableError(
                 f"brick {goal.part} cannot be joined to brick {part} where that lies, as"
                 f" {hand.motion.arm.name} does not reach or has no room, and no place of the table"
                 " is better"
             )
+    _require_common_hold(hand, goals)
 
 
 # -- inside ---------------------------------------------------------------------------------------
@@ -100,17 +121,17 @@ def _settle(
     goal: InsertionGoal,
     whole: BrickTopologyGraph,
     carried: Collection[int],
+    yaw: float,
 ) -> bool:
-    """Whether a brick lies well, or was moved to where it does."""
-    if _suits(hand, goal, whole, carried):
-        return True
+    """Whether a brick was moved to where it lies well, if possible with a yaw [rad]."""
     part = goal.target
     for mover in movers:
         put_down(mover)
-        candidates = list(itertools.islice(own_candidates(mover, part), _GRASPS))
-        for place in itertools.islice(_places(hand, movers, part, whole, carried), _TRIED):
-            if not _reached(hand, goal, place):
-                continue
+    for place in itertools.islice(_places(hand, movers, part, whole, carried, yaw), _TRIED):
+        if not _reached(hand, goal, place):
+            continue
+        for mover in movers:
+            candidates = itertools.islice(own_candidates(mover, part), _GRASPS)
             try:
                 choice = mover.chooser.choose(candidates, mover.locate, (part, place))
             except PlanningError:
@@ -125,25 +146,65 @@ def _settle(
 
 
 def _suits(
-    hand: Hand, goal: InsertionGoal, whole: BrickTopologyGraph, carried: Collection[int]
+    hand: Hand,
+    movers: Sequence[Hand],
+    goal: InsertionGoal,
+    whole: BrickTopologyGraph,
+    carried: Collection[int],
+    roomy: bool,
 ) -> bool:
-    """Whether a brick lies where there is room and the arm gets to the seat."""
+    """Whether a brick lies where there is room and the arm gets to the seat; roomy: for fingers on
+    all sides, too, and where some arm reaches each part of the whole."""
     world, here = hand.world, hand.world.part_pose(goal.target)
     boxes = component_boxes(whole, goal.target, here).values()
     obstacles = placed_boxes(world, _in_the_way(world, goal.target, carried))
-    clear = not any(boxes_overlap(box, obstacles, _GAP).any() for box in boxes)
-    return clear and _reached(hand, goal, here)
+    gap = _ROOM[0][0] if roomy else _GAP
+    if any(boxes_overlap(box, obstacles, gap).any() for box in boxes):
+        return False
+    nearest = _away(movers, np.array([box.pose[:2, 3] for box in boxes])).min(axis=1)
+    return (not roomy or bool(_near(nearest))) and _reached(hand, goal, here)
+
+
+def _away(arms: Sequence[Hand], spots: Array) -> Array:
+    """(..., A) distances [m] of (..., 2) places from the bases of arms."""
+    bases = np.array([arm.motion.arm.world_T_base[:2, 3] for arm in arms])
+    return np.linalg.norm(spots[..., None, :] - bases, axis=-1)
+
+
+def _near(distances: Array) -> NDArray[np.bool_]:
+    """(...) whether all (..., P) distances [m] from an arm are such that it gets there."""
+    return (distances.min(axis=-1) > _REACH[0]) & (distances.max(axis=-1) < _REACH[1])
 
 
 def _reached(hand: Hand, goal: InsertionGoal, world_T_target: Array) -> bool:
     """Whether an arm gets a part to its seat on a brick that lies at a pose ((4, 4) [m])."""
+    options = itertools.islice(own_candidates(hand, goal.part), _GRASPS)
+    return bool(_fitting(hand, goal, world_T_target, options))
+
+
+def _fitting(
+    hand: Hand, goal: InsertionGoal, world_T_target: Array, options: Iterable[tuple[int, Grasp]]
+) -> list[tuple[int, Grasp]]:
+    """Grasps with which an arm gets a part to its seat on a brick at a pose ((4, 4) [m])."""
     graph, chooser = hand.world.graph, hand.chooser
     seat = (goal.part, world_T_target @ seat_in_target(graph, goal))
     scene = chooser.moved(hand.world.planning_scene(), goal.target, world_T_target)
     onto = graph.component_parts(graph.component_of(goal.target))
     scene = scene.allowing((brick_name(goal.part), brick_name(p)) for p in onto)
-    options = itertools.islice(own_candidates(hand, goal.part), _GRASPS)
-    return bool(chooser.fitting(options, seat, scene))
+    return chooser.fitting(options, seat, scene)
+
+
+def _require_common_hold(hand: Hand, goals: Sequence[InsertionGoal]) -> None:
+    """Raises `UnreachableError` unless one grasp of a part fits all its seats: it is not let go of
+    between them."""
+    world, part = hand.world, goals[0].part
+    for option in itertools.islice(own_candidates(hand, part), _COMMON):
+        if all(_fitting(hand, goal, world.part_pose(goal.target), [option]) for goal in goals):
+            return
+    raise UnreachableError(
+        f"{hand.motion.arm.name} does not reach with one grasp of brick {part} all that it is to be"
+        f" joined to: {[goal.target for goal in goals]}"
+    )
 
 
 def _places(
@@ -152,36 +213,59 @@ def _places(
     part: int,
     whole: BrickTopologyGraph,
     carried: Collection[int],
+    wanted: float,
 ) -> Iterator[Array]:
-    """(4, 4) poses [m] of a brick at which there is room for a whole, where arms reach it best."""
-    bases = np.array([m.motion.arm.world_T_base[:2, 3] for m in movers])
+    """(4, 4) poses [m] of a brick at which there is room for a whole, where all arms reach it best
+    and it need not be turned to get a yaw [rad]."""
     low, high = _footprint(whole, part)
-    blocked = _studs(hand.world, part, carried)
+    around = _in_the_way(hand.world, part, carried)
+    firm = [p for p in around if hand.world.is_fixed(p)]
+    studs = (_studs(hand.world, set(around).difference(firm)), _studs(hand.world, firm))
     steps = np.arange(-_EXTENT, _EXTENT, _PITCH)
     offsets = np.array(list(itertools.product(steps, steps)))
     centres = hand.motion.arm.world_T_base[:2, 3] + offsets
     options: list[tuple[float, float, int, Array]] = []
-    for yaw in _YAWS:
+    for quarter in _YAWS:
+        yaw = wanted + quarter
         turn = _turn(yaw)
         spots = centres[:, None] + 0.5 * (low + high) @ turn.T
-        near = np.linalg.norm(spots[:, :, None] - bases, axis=3).min(axis=2)
-        for index in np.flatnonzero(
-            (near.min(axis=1) > _REACH[0]) & (near.max(axis=1) < _REACH[1])
-        ):
-            far = round(float(near[index].max()), 2)
-            options.append((far, yaw, int(index), centres[index]))
+        away = _away(movers, spots)
+        # All arms have to do with it: between them is best.
+        cost = away.max(axis=(1, 2)) + _TURNED * abs(quarter) / (0.5 * np.pi)
+        for index in np.flatnonzero(_near(away.min(axis=2))):
+            options.append((round(float(cost[index]), 2), yaw, int(index), centres[index]))
     options.sort(key=lambda option: option[:3])
-    for gap in _ROOM:
+    for gaps in _ROOM:
         tried: list[Array] = []
-        margin = gap + 0.5 * STUD_PITCH
         for _, yaw, _, centre in options:
             if any(np.abs(centre - other).max() < _SPACING for other in tried):
                 continue
-            seen = ((blocked - centre) @ _turn(yaw))[:, None]
-            if ((seen > low - margin) & (seen < high + margin)).all(axis=2).any():
+            if any(
+                _covers(low, high, gap + 0.5 * STUD_PITCH, (spots - centre) @ _turn(yaw))
+                for gap, spots in zip(gaps, studs, strict=True)
+            ):
                 continue
             tried.append(centre)
             yield flat(centre[0], centre[1], yaw)
+
+
+def _covers(low: Array, high: Array, margin: float, spots: Array) -> bool:
+    """Whether any of (K, 2) spots lies in one of the rectangles ((P, 2) corners) or beside it."""
+    seen = spots[:, None]
+    return bool(((seen > low - margin) & (seen < high + margin)).all(axis=2).any())
+
+
+def _final_yaw(
+    world: World, whole: BrickTopologyGraph, part: int, seats: Sequence[InsertionGoal]
+) -> float:
+    """Yaw [rad] that a part has in the structure in the end; 0 where that does not stand yet."""
+    for seat in seats:
+        if world.is_fixed(seat.target) and whole.component_of(seat.part) == whole.component_of(
+            part
+        ):
+            final = seat_pose(world, seat) @ relative_pose(whole, seat.part, part)
+            return float(np.arctan2(final[1, 0], final[0, 0]))
+    return 0.0
 
 
 def _turn(yaw: float) -> Array:
@@ -200,10 +284,10 @@ def _footprint(whole: BrickTopologyGraph, part: int) -> tuple[Array, Array]:
     return both.min(axis=1), both.max(axis=1)
 
 
-def _studs(world: World, part: int, carried: Collection[int]) -> Array:
-    """(K, 2) x, y [m], world, of all studs of what stands in the way; see `_in_the_way`."""
+def _studs(world: World, parts: Iterable[int]) -> Array:
+    """(K, 2) x, y [m], world, of all studs of some bricks."""
     spots = [np.zeros((0, 2))]
-    for other in _in_the_way(world, part, carried):
+    for other in sorted(parts):
         shape = world.graph.part(other).shape
         x = STUD_PITCH * (np.arange(shape.length) - 0.5 * (shape.length - 1))
         y = STUD_PITCH * (np.arange(shape.width) - 0.5 * (shape.width - 1))

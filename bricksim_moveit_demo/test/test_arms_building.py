@@ -20,6 +20,7 @@ from bricksim_moveit_demo.building import (
     StructureBuilder,
     base_part,
     insertions,
+    loose_bricks,
 )
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.errors import Outcome, TaskError
@@ -37,7 +38,7 @@ from bricksim_moveit_demo.layout import Region, TableLayout, arrange, packing, r
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions
-from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 
@@ -103,7 +104,7 @@ def test_sub_assembly_is_joined_where_it_has_room():
     onto_the_short_one = InsertionGoal(3, 1, (2, 0), 0)
     goals = [onto_the_line, onto_the_short_one]
     before = there.world.part_pose(1)
-    refused = there.handler.make_room(goals, moving=False)
+    refused = there.handler.make_room(goals, most=0)
     assert refused.outcome is Outcome.UNREACHABLE, refused
     assert "brick 1" in refused.message
     np.testing.assert_allclose(there.world.part_pose(1), before, atol=1e-4)
@@ -116,6 +117,43 @@ def test_sub_assembly_is_joined_where_it_has_room():
     assert [report.tries for report in summary.reports] == [1, 1]
     assert np.linalg.norm((there.world.part_pose(1) - before)[:2, 3]) > 0.02
     np.testing.assert_allclose(there.world.part_pose(4), obstacle, atol=1e-3)
+
+
+def test_grasp_fits_all_seats_of_a_brick_that_stays_in_the_hand():
+    """The second seat is out of reach: the brick is not pressed onto the first one, either."""
+    line = BrickShape(8, 1)
+    there = bench(
+        {1: BrickShape(4, 1), 2: line, 3: line},
+        {1: yawed(1.2, 0.0), 2: yawed(0.45, 0.3), 3: yawed(0.45, 0.2)},
+    )
+    before = there.world.part_pose(3)
+    goal, then = InsertionGoal(3, 2, (-6, 0), 0), [InsertionGoal(3, 1, (2, 0), 0)]
+    report = there.handler.pick_and_insert(goal, release=False, then=then)
+    assert report.outcome is Outcome.UNREACHABLE, report
+    np.testing.assert_allclose(there.world.part_pose(3), before, atol=1e-4)
+    assert there.handler.pick_and_insert(goal, release=False).success
+
+
+def test_press_ends_when_what_is_in_the_hand_breaks():
+    """Brick 2 hangs from brick 3 by two studs; its far end comes down on a plate."""
+    line = BrickShape(8, 1)
+    there = bench(
+        {1: BrickShape(4, 1), 2: line, 3: line, 4: BrickShape(2, 2, 1)},
+        {
+            1: yawed(0.4, -0.2),
+            2: yawed(0.45, 0.3),
+            3: yawed(0.45, 0.2),
+            # 13 studs from brick 1, where the end of brick 2 will be.
+            4: yawed(0.4 + 13 * 0.008, -0.2),
+        },
+        parameters=TaskParameters(tries=1),
+    )
+    there.simulator.connect(2, 3, (-6, 0), 0)
+    report = there.handler.pick_and_insert(InsertionGoal(3, 1, (2, 0), 0))
+    assert report.outcome is Outcome.STRUCTURE_BROKE, report
+    assert "of what is in the hand broke" in report.message
+    # It would have gone on to 25 N.
+    assert report.press_force < 8.0
 
 
 def test_same_seed_same_run():
@@ -245,6 +283,54 @@ def test_sub_assembly_that_does_not_stand_is_joined_in_the_air_by_two_arms():
     assert not world.held
 
 
+@pytest.mark.timeout(900)  # 30 s of one core
+def test_joining_in_the_air_goes_on_after_a_cancel_at_each_stage_of_it():
+    structure = parse_structure(HANGING, baseplate=(16, 12))
+    steps = plan_bearable(structure, TaskParameters(), arms=2)[2:]
+    simulator = Simulator()
+    standing = structure.without([3, 4])
+    loose = loose_bricks(structure, {3: yawed(0.45, 0.25, degrees=6.0), 4: yawed(0.6, 0.22)})
+    for part, place in ((standing, yawed(0.486, -0.048)), (loose, np.eye(4))):
+        simulator.spawn(part, place, part_ids={p: p for p in part.graph.part_ids})
+    arms = two_arms()
+    world = SimulatedWorld(simulator, arms, NOISE, 0)
+    planner = EmbeddedPlanner(arms, PlanningOptions())
+
+    def joined():
+        return simulator.graph.component_of(3) == simulator.graph.component_of(4)
+
+    cancels = [
+        (Stage.TRANSFERRING, lambda: set(world.held.values()) == {4}),  # on its way to the other
+        (Stage.GRASPING, lambda: set(world.held.values()) == {4}),  # both hands at it
+        (Stage.PRESSING, lambda: 4 in world.held.values()),
+        (Stage.APPROACHING, joined),  # taking the whole
+        (Stage.INSERTING, lambda: joined() and len(world.held) == 1),
+    ]
+    waiting = list(cancels)
+
+    def feedback(stage, _attempt, _force):
+        if waiting and stage is waiting[0][0] and waiting[0][1]():
+            del waiting[0]
+            world.cancel()
+
+    handlers = {a.name: BrickHandler(world, planner, a.name, feedback=feedback) for a in arms}
+    builder = StructureBuilder(world, handlers)
+    for stage, _ in cancels:
+        summary = builder.build(steps)
+        assert summary.reports[-1].outcome is Outcome.CANCELED, (stage, summary)
+        world.forget_cancel()
+        for _ in range(20):
+            world.advance()
+        for arm in arms:
+            assert np.abs(simulator.engine.joint_state(arm.name).velocities).max() < 0.02, stage
+    assert joined()  # nothing came apart
+    assert world.held
+    summary = builder.build(steps)
+    assert summary.success, summary
+    assert _same_connections(simulator.graph, structure.graph)
+    assert not world.held
+
+
 def test_failed_brick_does_not_stop_what_does_not_rest_on_it():
     b = bench(
         {1: BrickShape(4, 2), 2: BrickShape(4, 2), 3: BrickShape(2, 2)},
@@ -292,6 +378,17 @@ def test_plan_that_needs_two_hands_is_refused():
     steps = (replace(plan.steps[0], subassembly=replace(inner, from_below=True)), *plan.steps[1:])
     with pytest.raises(StructureError, match="from below"):
         insertions(structure, replace(plan, steps=steps), arms=2)
+
+
+def test_two_arms_have_room_for_what_they_join_on_the_table():
+    hanging = parse_structure("1x2 (7,4,0)\n1x2 (7,4,1)\n8x2 (0,4,2)\n2x2 (1,4,1)\n")
+    plain, roomy = packing(2), packing(2, hanging)
+    # The structure is two studs deep, fingers come down on either side.
+    assert roomy.regions[0].y0 - plain.regions[0].y0 == pytest.approx(2 * 0.008 + 0.1)
+    assert roomy.regions[1] == plain.regions[1]
+    assert packing(2, parse_structure(TOWER)) == plain
+    wide = "2x40 (0,0,0)\n2x40 (1,0,1)\n1x2 (2,38,0)\n2x2 (2,38,2)\n1x2 (3,38,1)\n"
+    assert len(packing(2, parse_structure(wide, baseplate=(50, 50))).regions) == 1
 
 
 def test_bricks_lie_apart_inside_their_regions():

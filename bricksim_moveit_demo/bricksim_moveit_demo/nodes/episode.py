@@ -88,7 +88,7 @@ class AssembleEpisode(Episode):
         self._supply: Supply | None = None
         self._log = BuildLog(self._structure)
         chosen = parameters.value(node, "layout")
-        self._layout = packing(parameters.value(node, "arms"))
+        self._layout = packing(parameters.value(node, "arms"), self._structure)
         if chosen != "packing":
             self._layout = read_layout(resolve_uri(chosen), self._layout)
 
