@@ -23,6 +23,7 @@ from bricksim_moveit_demo.connections import (
     relative_pose,
     seat_in_target,
 )
+from bricksim_moveit_demo.description import READY
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.exchanging import stand_back
 from bricksim_moveit_demo.grasps import Grasp, boxes_overlap, is_upright
@@ -109,7 +110,7 @@ def prepare(
                 f" {hand.motion.arm.name} does not reach or has no room, and no place of the table"
                 " is better"
             )
-    _require_common_hold(hand, goals)
+    _require_common_hold(hand, movers, goals)
 
 
 # -- inside ---------------------------------------------------------------------------------------
@@ -127,8 +128,9 @@ def _settle(
     part = goal.target
     for mover in movers:
         put_down(mover)
+        stand_back(mover)
     for place in itertools.islice(_places(hand, movers, part, whole, carried, yaw), _TRIED):
-        if not _reached(hand, goal, place):
+        if not _reached(hand, movers, goal, place):
             continue
         for mover in movers:
             candidates = itertools.islice(own_candidates(mover, part), _GRASPS)
@@ -136,9 +138,6 @@ def _settle(
                 choice = mover.chooser.choose(candidates, mover.locate, (part, place))
             except PlanningError:
                 continue
-            for other in movers:
-                if other is not mover:
-                    stand_back(other)
             move(mover, choice)
             stand_back(mover)
             return True
@@ -162,7 +161,7 @@ def _suits(
     if any(boxes_overlap(box, obstacles, gap).any() for box in boxes):
         return False
     nearest = _away(movers, np.array([box.pose[:2, 3] for box in boxes])).min(axis=1)
-    return (not roomy or bool(_near(nearest))) and _reached(hand, goal, here)
+    return (not roomy or bool(_near(nearest))) and _reached(hand, movers, goal, here)
 
 
 def _away(arms: Sequence[Hand], spots: Array) -> Array:
@@ -176,30 +175,40 @@ def _near(distances: Array) -> NDArray[np.bool_]:
     return (distances.min(axis=-1) > _REACH[0]) & (distances.max(axis=-1) < _REACH[1])
 
 
-def _reached(hand: Hand, goal: InsertionGoal, world_T_target: Array) -> bool:
+def _reached(hand: Hand, arms: Sequence[Hand], goal: InsertionGoal, world_T_target: Array) -> bool:
     """Whether an arm gets a part to its seat on a brick that lies at a pose ((4, 4) [m])."""
     options = itertools.islice(own_candidates(hand, goal.part), _GRASPS)
-    return bool(_fitting(hand, goal, world_T_target, options))
+    return bool(_fitting(hand, arms, goal, world_T_target, options))
 
 
 def _fitting(
-    hand: Hand, goal: InsertionGoal, world_T_target: Array, options: Iterable[tuple[int, Grasp]]
+    hand: Hand,
+    arms: Sequence[Hand],
+    goal: InsertionGoal,
+    world_T_target: Array,
+    options: Iterable[tuple[int, Grasp]],
 ) -> list[tuple[int, Grasp]]:
-    """Grasps with which an arm gets a part to its seat on a brick at a pose ((4, 4) [m])."""
+    """Grasps with which an arm gets a part to its seat on a brick at a pose ((4, 4) [m]), when the
+    others stand back."""
     graph, chooser = hand.world.graph, hand.chooser
     seat = (goal.part, world_T_target @ seat_in_target(graph, goal))
     scene = chooser.moved(hand.world.planning_scene(), goal.target, world_T_target)
     onto = graph.component_parts(graph.component_of(goal.target))
     scene = scene.allowing((brick_name(goal.part), brick_name(p)) for p in onto)
+    for other in arms:
+        if other is not hand and not other.motion.carried():
+            scene = scene.with_positions(dict(zip(other.motion.arm.joints, READY, strict=True)))
     return chooser.fitting(options, seat, scene)
 
 
-def _require_common_hold(hand: Hand, goals: Sequence[InsertionGoal]) -> None:
+def _require_common_hold(hand: Hand, arms: Sequence[Hand], goals: Sequence[InsertionGoal]) -> None:
     """Raises `UnreachableError` unless one grasp of a part fits all its seats: it is not let go of
     between them."""
     world, part = hand.world, goals[0].part
     for option in itertools.islice(own_candidates(hand, part), _COMMON):
-        if all(_fitting(hand, goal, world.part_pose(goal.target), [option]) for goal in goals):
+        if all(
+            _fitting(hand, arms, goal, world.part_pose(goal.target), [option]) for goal in goals
+        ):
             return
     raise UnreachableError(
         f"{hand.motion.arm.name} does not reach with one grasp of brick {part} all that it is to be"

@@ -331,7 +331,7 @@ class TaskServer(Server):
         return Supply(
             self._world.simulator,
             structure,
-            packing(arms),
+            packing(arms, structure),
             parameters.value(self._node, "seed"),
             put=partial(put_down, self._node, self._world.simulator),
             there=there,
