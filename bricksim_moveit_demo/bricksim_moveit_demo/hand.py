@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bricksim_core.spatial import Array, inverse, rotation_angle, transform
-from bricksim_moveit_demo.choosing import Choice, GraspChooser, raised
+from bricksim_moveit_demo.choosing import Choice, GraspChooser
 from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.description import MAX_WIDTH, READY
 from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError
@@ -17,11 +17,13 @@ from bricksim_moveit_demo.grasps import Grasp, is_upright
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
-from bricksim_moveit_demo.planning.scene import TABLE, brick_name
+from bricksim_moveit_demo.planning.scene import TABLE, PlanningScene, brick_name
 from bricksim_moveit_demo.pressing import Pressing
 from bricksim_moveit_demo.reports import Feedback, Stage
 from bricksim_moveit_demo.sighting import averaged
 from bricksim_moveit_demo.world import World
+
+_UP = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,10 +188,8 @@ class Hand:
         motion.move_gripper(opening, p.grip_force)
         self.forget_grip()
         self.enter(Stage.RETREATING)
-        back = motion.tool
-        back[:3, 3] -= p.approach_height * back[:3, 2]
-        touching = motion.touching([*self.chooser.near(held), held])
-        motion.go_straight([back], None, motion.scene().allowing(touching))
+        scene = motion.scene().allowing(motion.touching([*self.chooser.near(held), held]))
+        self._move_clear(-motion.tool[:3, 2], p.approach_height, None, scene)
 
     def look_at_grip(self) -> None:
         """Observes how the held brick sits in the gripper after it was moved there."""
@@ -217,15 +217,7 @@ class Hand:
         pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
         scene = self.world.planning_scene().allowing(pairs)
 
-        def up(height: float) -> None:
-            goal = [raised(motion.tool, height)]
-            motion.go_straight(goal, p.approach_speed, scene, free=True)
-
-        try:
-            up(p.lift_height)
-        except PlanningError:
-            # The way that the hand came down is free.
-            up(min(p.approach_height, p.lift_height))
+        self._move_clear(_UP, p.lift_height, p.approach_speed, scene, free=True)
 
     def require_held(self) -> tuple[float, float]:
         """Raises when the held brick is no longer between the fingers.
@@ -309,6 +301,28 @@ class Hand:
             self.motion.go_to_joints([np.array(READY)])
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _move_clear(
+        self,
+        direction: Array,
+        distance: float,
+        speed: float | None,
+        scene: PlanningScene,
+        free: bool = False,
+    ) -> None:
+        """Moves straight along a direction ((3,), world) by a distance [m]; where the arm does not
+        get that far, by as much as it takes to be clear of a brick. See `ArmMotion.go_straight`."""
+        height = self.parameters.approach_height
+        failure: PlanningError | None = None
+        for way in dict.fromkeys(min(distance, h) for h in (distance, height, 0.5 * height)):
+            goal = self.motion.tool
+            goal[:3, 3] += way * direction
+            try:
+                return self.motion.go_straight([goal], speed, scene, free)
+            except PlanningError as error:
+                failure = failure or error
+        assert failure is not None
+        raise failure
 
     def _remember_grip(self) -> None:
         assert self.motion.held is not None
