@@ -387,7 +387,7 @@ def test_a_wall_pulled_ever_more_slowly_breaks_at_its_limit(length, layers):
 
 def hit(seed: int):
     """A loose random structure hit far beyond what it carries, in one pulse: layout, criterion
-    after it, and the bounds of the impact."""
+    after it, the bounds of the impact, unloaded parts and joints."""
     rng = np.random.default_rng(seed)
     graph = random_structure(rng, int(rng.integers(20, 45)))
     layout = graph.layout(graph.component_ids[0])
@@ -401,21 +401,19 @@ def hit(seed: int):
     criterion, short = SlipCriterion(), 1.001
     detector = BreakageDetector(SnapFitModel(), READY, criterion)
     detector.examine(0, layout, free, loads, 5e-4 * short, short, change)
-    bounds = impact_bounds(Parts.of(layout, free, loads), change)
+    parts = Parts.of(layout, free, np.zeros_like(loads))
+    bounds = impact_bounds(parts, change)
     assert bounds is not None
-    return layout, criterion, bounds
+    return layout, criterion, bounds, parts, joints_of(layout, SnapFitConstants())
 
 
 def test_pulses_are_as_hard_as_their_impacts_allow():
     """They make parts as fast, or do as much work, as the impact can, and no more."""
     near = 0
     for seed in range(400, 424):
-        layout, criterion, bounds = hit(seed)
-        free = np.zeros(len(layout.part_ids), dtype=bool)
-        parts = Parts.of(layout, free, np.zeros((len(free), 6)))
+        layout, criterion, bounds, parts, joints = hit(seed)
         twists = criterion.twists(layout)
         fastest = np.linalg.norm(twists[:, :3], axis=1).max() / bounds.speed
-        joints = joints_of(layout, SnapFitConstants())
         slips = np.array([criterion.slip(i) for i in layout.connection_ids.tolist()])
         taken = parts.energy(twists * PITCHES) + float(slips @ joints.pull)
         work = taken / bounds.energy
@@ -428,11 +426,9 @@ def test_a_motion_far_from_breaking_is_followed_roughly():
     """To a seventh of its greatest slip, with fewer spans."""
     compared = 0
     for seed in range(400, 412):
-        layout, criterion, _ = hit(seed)
-        free = np.zeros(len(layout.part_ids), dtype=bool)
-        parts = Parts.of(layout, free, np.zeros((len(free), 6)))
-        joints, start = joints_of(layout, SnapFitConstants()), criterion.twists(layout) * PITCHES
-        pushes = SnapFitModel().system(layout, free).pushes
+        layout, criterion, _, parts, joints = hit(seed)
+        start = criterion.twists(layout) * PITCHES
+        pushes = SnapFitModel().system(layout, parts.anchored).pushes
         bodies = bodies_between(parts, joints, pushes, moving(joints, parts, start))
         if bodies is None or bodies.count < 6:
             continue

@@ -26,7 +26,7 @@ from bricksim_moveit_demo.grasps import (
     hand_is_free,
     leaning_grasps,
 )
-from bricksim_moveit_demo.hand import Hand, Support
+from bricksim_moveit_demo.hand import UP, Hand, Support
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, press_check, seat_pose
 from bricksim_moveit_demo.placing import regrasp
 from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box
@@ -39,7 +39,6 @@ _SUPPORTS = 24
 """How many grasps of the second hand are tried."""
 _PRESSING = 8
 """How many grasps of the pressing hand the other one tries to leave room for."""
-_UP = np.array([0.0, 0.0, 1.0])
 
 
 def stand_back(hand: Hand) -> None:
@@ -177,7 +176,7 @@ class Brace:
         presser.support = Support(
             choice.part,
             helper.motion.controller.measured_tool[:3, 3].copy(),
-            helper.pressing(_UP).bear,
+            helper.pressing(UP).bear,
             lambda: helper.motion.controller.give_way(True),
         )
 

@@ -23,7 +23,8 @@ from bricksim_moveit_demo.reports import Feedback, Stage
 from bricksim_moveit_demo.sighting import averaged
 from bricksim_moveit_demo.world import World
 
-_UP = np.array([0.0, 0.0, 1.0])
+UP = np.array([0.0, 0.0, 1.0])
+"""(3,) away from the table, world."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +218,7 @@ class Hand:
         pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
         scene = self.world.planning_scene().allowing(pairs)
 
-        self._move_clear(_UP, p.lift_height, p.approach_speed, scene, free=True)
+        self._move_clear(UP, p.lift_height, p.approach_speed, scene, free=True)
 
     def require_held(self) -> tuple[float, float]:
         """Raises when the held brick is no longer between the fingers.

@@ -14,7 +14,7 @@ from bricksim_moveit_demo.choosing import Choice, raised
 from bricksim_moveit_demo.connections import component_boxes, relative_pose
 from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError, UnreachableError
 from bricksim_moveit_demo.grasps import Grasp, Turn, boxes_overlap, is_upright, turning_grasps
-from bricksim_moveit_demo.hand import Hand
+from bricksim_moveit_demo.hand import UP, Hand
 from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.planning.scene import TABLE, brick_name
 from bricksim_moveit_demo.reports import Stage
@@ -27,7 +27,6 @@ _TRIED_PLACES = 3
 _YAWS = (0.0, 0.5 * np.pi, np.pi, -0.5 * np.pi)
 _TURNS = 3
 """Quarter turns after which a brick has to be upright: upside down takes two."""
-_UP = np.array([0.0, 0.0, 1.0])
 
 
 def put_down(hand: Hand, place: Array | None = None) -> None:
@@ -81,7 +80,7 @@ def _lower(hand: Hand) -> None:
     motion.tare(p.settle_time)
     # What hangs together is set down gently: a joint of two studs broke as its far end landed.
     limit = p.least_press_force if len(motion.carried()) > 1 else None
-    hand.pressing(_UP, limit).descend(p.approach_height, studs=False)
+    hand.pressing(UP, limit).descend(p.approach_height, studs=False)
     motion.controller.give_way(True)
     hand.let_go()
 
@@ -200,7 +199,7 @@ def _choose_turn(hand: Hand, part_id: int, pose: Array, turns: Sequence[Turn]) -
     for turn, place in itertools.product(turns, places):
         try:
             return hand.chooser.choose(
-                [(part_id, turn.grasp)], lambda _: pose, (part_id, place @ turn.rest), up=_UP
+                [(part_id, turn.grasp)], lambda _: pose, (part_id, place @ turn.rest), up=UP
             )
         except PlanningError as error:
             failure = failure or error

@@ -89,17 +89,17 @@ def prepare(
         part, graph = goal.target, world.graph
         if world.is_fixed(part) or not is_upright(world.part_pose(part)):
             continue
-        before = joined(graph, goals[:number])
+        before, all_joined = joined(graph, goals[:number]), joined(graph, [*goals, *later])
         carried = frozenset(before.component_parts(before.component_of(goal.part)))
         wholes = [(joined(graph, goals[: number + 1]), False)]
         size = len(graph.component_parts(graph.component_of(part)))
         may_move = most is None or size <= most
         if number == len(goals) - 1 and size == 1:
             # The more hangs on it, the worse it bears to be moved.
-            wholes.insert(0, (joined(graph, [*goals, *later]), True))
+            wholes.insert(0, (all_joined, True))
         if not may_move:  # all that will hang together must have room as it is
             del wholes[1:]
-        yaw = _final_yaw(world, joined(graph, [*goals, *later]), part, seats)
+        yaw = _final_yaw(world, all_joined, part, seats)
         if not any(
             _suits(hand, movers, goal, whole, carried, roomy)
             or (may_move and _settle(hand, movers, goal, whole, carried, yaw))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, SupportsIndex, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.mechanics.geometry import GROUND_TOLERANCE
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, gravity_loads
 from bricksim_core.mechanics.models import get_model
-from bricksim_core.mechanics.selection import select_breaks
+from bricksim_core.mechanics.selection import Selection, select_breaks
 from bricksim_core.mechanics.types import (
     ConnectionModel,
     ContactVertices,
@@ -84,8 +84,8 @@ class ComponentAnalysis:
     stable: bool
     marginal: bool
     reason: str
-    breaking: tuple[int, ...] = ()
-    bypassed: tuple[int, ...] = ()
+    breaking: tuple[int, ...]
+    bypassed: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,31 +269,25 @@ def analyze(
             # Nothing carries an unsupported component's load, however small.
             limit_load = system.safety_factor(part_loads) if supported else LimitLoad(0.0, ())
         limit_time += time.perf_counter() - start
-        component = _judge(
-            component_id,
-            layout,
-            supported,
-            solution,
-            system.contacts,
-            limit_load,
-            connection_model.verdict,
+        components.append(
+            _judge(
+                component_id,
+                layout,
+                supported,
+                solution,
+                system.contacts,
+                limit_load,
+                connection_model.verdict,
+                select_breaks(
+                    anchored,
+                    layout.stud_index,
+                    layout.hole_index,
+                    solution.utilization,
+                    solution.utilization > connection_model.verdict.utilization,
+                    system.strength,
+                ),
+            )
         )
-        overloaded = solution.utilization > connection_model.verdict.utilization
-        if overloaded.any():
-            selected = select_breaks(
-                anchored,
-                layout.stud_index,
-                layout.hole_index,
-                solution.utilization,
-                overloaded,
-                system.strength,
-            )
-            component = replace(
-                component,
-                breaking=tuple(layout.connection_ids[selected.broken].tolist()),
-                bypassed=tuple(layout.connection_ids[selected.bypassed].tolist()),
-            )
-        components.append(component)
     return Analysis(
         model=connection_model.name,
         components=tuple(components),
@@ -400,6 +394,7 @@ def _judge(
     contacts: ContactVertices,
     limit: LimitLoad | None,
     verdict: VerdictLimits,
+    selected: Selection,
 ) -> ComponentAnalysis:
     utilization = solution.utilization
     highest = float(utilization.max(initial=0.0))
@@ -432,4 +427,6 @@ def _judge(
         and balanced
         and verdict.marginal_low <= _load_share(highest, limit) <= verdict.marginal_high,
         reason=reason,
+        breaking=tuple(layout.connection_ids[selected.broken].tolist()),
+        bypassed=tuple(layout.connection_ids[selected.bypassed].tolist()),
     )
