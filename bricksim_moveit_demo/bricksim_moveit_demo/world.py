@@ -174,7 +174,11 @@ def riding(world: World, part_ids: Iterable[int]) -> list[int]:
         lies = np.abs(pose[2, 3] - np.array(tops)) < _LIES
         if lies.any():
             near = [box for box, on_it in zip(boxes, lies, strict=True) if on_it]
-            if boxes_overlap(brick_box(graph.part(part).shape, pose), near, _LIES).any():
+            box = brick_box(graph.part(part).shape, pose)
+            # On top of it, not beside its top.
+            length, width, height = box.size
+            over = Box((length - 2.0 * _LIES, width - 2.0 * _LIES, height), box.pose)
+            if boxes_overlap(over, near, _LIES).any():
                 riders.append(part)
     return riders
 

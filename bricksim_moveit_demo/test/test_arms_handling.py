@@ -9,7 +9,7 @@ from arms_support import bench, yawed
 from moveit_scene import FollowedScene
 
 from bricksim_core.assembly.types import AssemblyThresholds
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import SimulatorConfig
 from bricksim_moveit_demo.connections import connections_of, expectation
 from bricksim_moveit_demo.errors import Outcome, TaskError
@@ -237,3 +237,20 @@ def test_expectation_counts_closing_connections():
 def test_parameters_are_checked():
     with pytest.raises(TaskError, match="parameter press_force is -1"):
         TaskParameters(press_force=-1.0)
+
+
+def test_what_lies_on_the_load_comes_along_and_what_stands_beside_it_does_not():
+    """A brick that came off lies on the studs; one beside the load, as high as its top, stays an
+    obstacle."""
+    top = 0.0096
+    poses = {
+        1: yawed(0.4, 0.3),
+        2: yawed(0.4, 0.304, top + STUD_HEIGHT),
+        3: yawed(0.4162, 0.3, top),
+    }
+    shapes = {1: BrickShape(2, 2, 3), 2: BrickShape(2, 1, 3), 3: BrickShape(2, 2, 3)}
+    world = bench(shapes, poses).world
+    world.held["fr3"] = 1
+    scene = world.planning_scene()
+    assert set(scene.attached["fr3"]) == {"brick_1", "brick_2"}
+    assert "brick_3" in scene.objects
