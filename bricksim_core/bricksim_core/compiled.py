@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions over small arrays, compiled when first used and kept on disk from then on (numba).
+
+NumPy costs a microsecond or more per call, whatever the size: where an algorithm takes hundreds of
+small steps one after the other, that is most of its time. Such a loop is written as a function over
+plain arrays with `compiled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numba
+import numpy as np
+
+from bricksim_core.spatial import Array
+
+
+def compiled[F: Callable[..., Any]](function: F) -> F:
+    """A function over arrays and numbers, compiled for the types it is called with.
+
+    Sums are taken in the order of the source, divisions by zero give what NumPy gives. The machine
+    code is kept beside the source, or in the user's cache folder where that cannot be written.
+    """
+    return cast(F, numba.njit(cache=True, error_model="numpy", nogil=True)(function))
+
+
+@compiled
+def cholesky_solved(lower: Array, right: Array) -> Array:
+    """x with L L' x = b.
+
+    Args:
+        lower: (N, N) L, contiguous; what is above its diagonal is not read.
+        right: (N,) b.
+    """
+    n = len(right)
+    x = right.copy()
+    for i in range(n):
+        x[i] = (x[i] - np.dot(lower[i, :i], x[:i])) / lower[i, i]
+    for i in range(n - 1, -1, -1):
+        x[i] /= lower[i, i]
+        x[:i] -= lower[i, :i] * x[i]
+    return x
