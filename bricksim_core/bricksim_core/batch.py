@@ -9,9 +9,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bricksim_core.errors import BrickSimError, NoGraphicsError
 from bricksim_core.threads import SINGLE_THREAD
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext
 
 POOL_FROM = 8
 """From this many files on, worker processes are worth their start."""
@@ -194,10 +198,8 @@ def analyze_files(
         workers: Processes; None: all cores, or none extra for a few files.
 
     Yields:
-        A report for each file, in their order, as soon as it and those before it are done.
-
-    Raises:
-        BrickSimError: A worker process was killed.
+        A report for each file, in their order, as soon as it and those before it are done. A file
+        whose worker process is killed on it (out of memory) gets a report with that error.
     """
     targets = list(pictures) if pictures is not None else [None] * len(files)
     jobs = [(file, options, target) for file, target in zip(files, targets, strict=True)]
@@ -208,24 +210,44 @@ def analyze_files(
         return
 
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
 
     os.environ.update(_WORKER)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "bricksim_core.mechanics.analysis"])
+    done = 0
+    while done < len(jobs):
+        for report in _pooled(jobs[done:], workers, context):
+            done += 1
+            yield report
+        # Whose worker was killed is among those that were being worked on: each has one of its own.
+        for job in jobs[done : done + workers * _CHUNK]:
+            done += 1
+            yield next(
+                _pooled([job], 1, context),
+                FileReport(
+                    job[0], error=f"{job[0]}: its worker process was killed (out of memory?)"
+                ),
+            )
+
+
+def _pooled(jobs: list[_Job], workers: int, context: ForkServerContext) -> Iterator[FileReport]:
+    """Reports in order; ends early where a worker was killed."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     with ProcessPoolExecutor(workers, context, _ignore_interrupts) as pool:
         try:
             yield from pool.map(_job, jobs, chunksize=_CHUNK)
         except BrokenProcessPool:
-            raise BrickSimError(
-                "a worker process ended without an answer (killed, or out of memory)"
-            ) from None
+            return
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _job(job: tuple[str, AnalysisOptions, Path | None]) -> FileReport:
+type _Job = tuple[str, AnalysisOptions, Path | None]
+
+
+def _job(job: _Job) -> FileReport:
     file, options, picture = job
     try:
         return analyze_file(file, options, picture)

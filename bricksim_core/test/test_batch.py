@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
+import signal
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bricksim_core.batch import (
@@ -76,6 +81,39 @@ def test_processes_give_the_same_answers_in_the_same_order():
         if not one.error:
             assert other.max_utilization == pytest.approx(one.max_utilization, rel=1e-9)
             assert other.worst_connection == one.worst_connection
+
+
+def killed_where_read(pipe: str, kills: list[int], over: threading.Event) -> None:
+    """Kills every process that reads a named pipe."""
+    while not over.wait(0.02):
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(OSError):  # it may have ended
+                if any(os.readlink(fd) == pipe for fd in Path(f"/proc/{process.pid}/fd").iterdir()):
+                    os.kill(process.pid, signal.SIGKILL)
+                    kills.append(process.pid)
+
+
+def test_file_that_kills_its_worker_is_named_and_the_others_go_on(tmp_path):
+    pipe = str(tmp_path / "huge.txt")
+    os.mkfifo(pipe)
+    files = [*GOOD * 3, pipe, *GOOD * 3, BAD[0]]
+    kills: list[int] = []
+    over = threading.Event()
+    killer = threading.Thread(target=killed_where_read, args=(pipe, kills, over))
+    killer.start()
+    # A pipe opens for its reader once somebody writes.
+    writer = os.open(pipe, os.O_RDWR)
+    try:
+        reports = list(analyze_files(files, FAST, workers=2))
+    finally:
+        over.set()
+        killer.join()
+        os.close(writer)
+    assert [r.file for r in reports] == files
+    assert reports[9].error == f"{pipe}: its worker process was killed (out of memory?)"
+    assert "overlaps" in reports[-1].error
+    assert not any(r.error for r in reports[:9] + reports[10:-1])
+    assert len(kills) >= 2  # among others, and alone
 
 
 def test_unknown_part_or_model_is_an_error_of_the_file():

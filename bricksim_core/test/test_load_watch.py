@@ -69,11 +69,13 @@ def test_still_components_read_what_they_would_read() -> None:
 
 
 def test_what_is_overloaded_but_held_by_others_is_told() -> None:
-    """A wall that falls on an edge: for a frame a connection bears more than it can, but those
+    """Walls that fall on an edge: for a frame a connection bears more than it can, but those
     beside it hold."""
-    bricks = "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(4) for i in range(3))
+    bricks = "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(8) for i in range(2))
+    wall = parse_structure(bricks, baseplate=None)
     simulator = Simulator()
-    simulator.spawn(parse_structure(bricks, baseplate=None), at(0, 0, 0.4, (1.2, 0, 0)))
+    for x, (z, angle) in enumerate([(0.3, 1.0), (0.4, 1.0), (0.4, 1.4), (0.5, 1.4)]):
+        simulator.spawn(wall, at(0.3 * x, 0, z, (angle, 0, 0)))
     told = 0
     for _ in range(60):
         result = simulator.step()

@@ -387,7 +387,7 @@ class SimulatorNode(LifecycleNode):
             "overruns": numbers.overruns,
             "solver_fallbacks": numbers.fallbacks,
             "solver_failures": numbers.failures,
-            "overloaded_but_held": " ".join(map(str, numbers.bypassed)),
+            "overloaded_but_held": " ".join(map(str, numbers.bypassed_since_report())),
             "parts": len(world.simulator.graph),
             "connections": len(world.simulator.graph.connections),
         }
@@ -473,7 +473,7 @@ class _Statistics:
         self.overruns = 0
         self.fallbacks = 0
         self.failures = 0
-        self.bypassed: tuple[int, ...] = ()
+        self._bypassed: set[int] = set()
         self.engine_error = ""
         self.step_time = 0.0
         self.real_time_factor = 0.0
@@ -489,7 +489,7 @@ class _Statistics:
         self.engine_error = ""
         self.fallbacks += sum(note.status == "fallback" for note in result.solver_notes)
         self.failures += sum(note.status == "failed" for note in result.solver_notes)
-        self.bypassed = tuple(result.bypassed.tolist())
+        self._bypassed.update(result.bypassed.tolist())
         now = time.perf_counter()
         self._window.append((now, result.time))
         while now - self._window[0][0] > 1.0:
@@ -504,6 +504,11 @@ class _Statistics:
             return False
         self._last_report = now
         return True
+
+    def bypassed_since_report(self) -> list[int]:
+        """Connections, ascending, that were overloaded but held by others since this was asked."""
+        bypassed, self._bypassed = sorted(self._bypassed), set()
+        return bypassed
 
     def health(self, state: RunState, wanted_factor: float) -> tuple[bytes, str]:
         if self.engine_error:

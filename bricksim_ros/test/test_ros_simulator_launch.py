@@ -59,7 +59,7 @@ from tf2_msgs.msg import TFMessage
 from tf2_ros import Buffer, TransformListener
 
 from bricksim_core.episodes.messages import structure_from_topology
-from bricksim_core.formats import read_structure
+from bricksim_core.formats import parse_structure, read_structure, write_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_msgs import msg, srv
 from bricksim_ros.publishing import EVENTS, LATCHED
@@ -673,6 +673,35 @@ def test_names_and_filters_are_taken_literally_or_refused(ros: RosClient) -> Non
     assert response.result.result == SetEntityState.Response.INVALID_POSE
     assert "twist" in response.result.error_message
     step(ros, 1)
+
+
+@with_simulator
+def test_overloads_of_single_frames_that_others_bear_reach_the_diagnostics(
+    ros: RosClient, tmp_path
+) -> None:
+    reports = ros.collect(DiagnosticArray, "/diagnostics")
+    bricks = "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(8) for i in range(2))
+    file = tmp_path / "wall.json"
+    write_structure(parse_structure(bricks, baseplate=None), file)
+    connections: set[int] = set()
+    for x, (z, angle) in enumerate([(0.3, 1.0), (0.4, 1.0), (0.4, 1.4), (0.5, 1.4)]):
+        on_edge = Quaternion(x=math.sin(0.5 * angle), w=math.cos(0.5 * angle))
+        pose = PoseStamped(pose=Pose(position=Point(x=0.3 * x, z=z), orientation=on_edge))
+        spawned = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", uri=str(file), pose=pose)
+        assert spawned.success, spawned.message
+        connections.update(spawned.connection_ids)
+    step(ros, 60)  # they fall on an edge and hold
+    told: set[int] = set()
+
+    def has_been_told() -> bool:
+        for report in reports:
+            values = {value.key: value.value for value in report.status[0].values}
+            told.update(map(int, values["overloaded_but_held"].split()))
+        return bool(told)
+
+    ros.wait_for(has_been_told, "what was overloaded")
+    assert told <= connections
+    assert {c.id for c in latest_topology(ros).connections} == connections
 
 
 @with_simulator
