@@ -262,7 +262,7 @@ class LoadWatch:
         bodies = self._bodies.only(wanted)
         reports = [report for report, _ in steps]
         if not bodies.held.any():
-            reports = [r if r.fresh is None else replace(r, contacts=r.fresh) for r in reports]
+            reports = [_with_fresh(report) for report in reports]
         loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in steps])
         hits = closing_speeds(reports, bodies)[:, bodies.loaded] > HIT_SPEED
         counts = (len(steps) - np.count_nonzero(hits, axis=0)).tolist()
@@ -337,3 +337,9 @@ class LoadWatch:
             # Unknown (NaN) and overloaded connections have to be examined again.
             and bool(np.all(watched.utilization <= limits.utilization))
         )
+
+
+def _with_fresh(report: StepReport) -> StepReport:
+    """A report without the contacts of what is still."""
+    known = report.fresh is None or report.fresh is report.contacts
+    return report if known else replace(report, contacts=report.fresh)

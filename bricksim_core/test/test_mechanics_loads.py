@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import NO_PART, BodySpec, Contacts, StepReport
 from bricksim_core.mechanics.bodies import bodies_of
-from bricksim_core.mechanics.loads import StepLoads, contact_impulses
+from bricksim_core.mechanics.loads import StepLoads, _acting
 from bricksim_core.parts import BRICK_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.spatial import transform, transform_points
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -326,18 +326,13 @@ def test_contacts_act_on_both_bricks_in_opposite_ways():
     poses, still = [np.eye(4)] * 4, [np.zeros(6)] * 4
     report = report_of(poses, still, poses, still, contacts)
     bodies = bodies_of(layouts, wanted)
-    part, at, impulse, position = contact_impulses(bodies, [report, report])
-    found = sorted(
-        zip(
-            at.tolist(),
-            part.tolist(),
-            impulse[:, 2].tolist(),
-            position[:, 2].tolist(),
-            strict=True,
-        )
-    )
-    once = [(0, -2.0, 1.0), (0, 5.0, 0.0), (1, 2.0, 1.0)]
+    part, at, wrench = _acting(bodies, [report, report], ())
+    arms = np.cross(np.array(contacts.position) - bodies.local[0], contacts.impulse)
+    found = sorted(zip(at.tolist(), part.tolist(), (DT * wrench[:, 2]).tolist(), strict=True))
+    once = [(0, -2.0), (0, 5.0), (1, 2.0)]
     assert found == [(0, *row) for row in once] + [(1, *row) for row in once]
+    (pushed,) = wrench[(part == 0) & (at == 1) & (wrench[:, 2] > 0)]
+    assert DT * pushed[3:] == pytest.approx(arms[1])
 
 
 def random_scene(rng, steps: int):

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.mechanics.bodies import Bodies
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 HIT_SPEED = 0.1
@@ -67,44 +68,81 @@ def closing_speeds(reports: Sequence[StepReport], bodies: Bodies) -> Array:
     The speed at the start of a step along each contact's normal, averaged with the contacts'
     impulses as weights; 0 without contacts. Robots do not count: they drive what they push.
     """
-    shape = (len(reports), len(bodies.coms))
-    contacts = [_hitting(report) for report in reports]
-    step = np.repeat(np.arange(len(reports)), [len(rows) for rows in contacts])
-    if not len(step):
-        return np.zeros(shape)
-    taken = list(zip(reports, contacts, strict=True))
-
-    def gathered(name: str) -> NDArray:
-        return np.concatenate([getattr(r.contacts, name)[rows] for r, rows in taken])
-
-    normal, position, impulse = (gathered(n) for n in ("normal", "position", "normal_impulse"))
-    poses = np.array([r.previous_world_T_component for r in reports])
-    twists = np.array([r.previous_twist for r in reports]).reshape(-1, 6)
-    coms = np.matmul(poses[..., :3, :3], bodies.coms[:, :, None])[..., 0] + poses[..., :3, 3]
-    coms = coms.reshape(-1, 3)
-    speed = np.zeros(len(step))
-    ends = []
-    for parts, sign in ((gathered("part_a"), 1.0), (gathered("part_b"), -1.0)):
-        bricks = np.flatnonzero(parts >= 0)
-        flat = step[bricks] * shape[1] + bodies.row[bodies.find(parts[bricks])]
-        twist = twists[flat]
-        velocity = twist[:, :3] + cross(twist[:, 3:], position[bricks] - coms[flat])
-        speed[bricks] += sign * np.einsum("ci,ci->c", velocity, normal[bricks])
-        ends.append((bricks, flat))
-    flat = np.concatenate([flat for _, flat in ends])
-    rows = np.concatenate([bricks for bricks, _ in ends])
-    size = shape[0] * shape[1]
-    total = np.bincount(flat, impulse[rows], size)
-    weighted = np.bincount(flat, (impulse * speed)[rows], size)
-    mean = np.divide(weighted, total, out=np.zeros(size), where=total > 0.0)
-    return mean.reshape(shape)
+    speeds = np.zeros((len(reports), len(bodies.coms)))
+    for report, row in zip(reports, speeds, strict=True):
+        contacts = report.contacts
+        if len(contacts):
+            robots = np.array([name != "ground" for name in contacts.names], dtype=np.bool_)
+            _close(
+                contacts.part_a, contacts.part_b, contacts.other, robots, contacts.normal,
+                contacts.position, contacts.normal_impulse, bodies.part_ids, bodies.row,
+                bodies.coms, report.previous_world_T_component, report.previous_twist, row,
+            )  # fmt: skip
+    return speeds
 
 
-def _hitting(report: StepReport) -> IntArray:
-    """Rows of the contacts that push and are no robot's."""
-    contacts = report.contacts
-    kept = contacts.normal_impulse > 0.0
-    robots = np.array([name != "ground" for name in contacts.names], dtype=bool)
-    if robots.any():
-        kept &= ~((contacts.other >= 0) & robots[contacts.other])
-    return np.flatnonzero(kept)
+@compiled
+def _close(
+    part_a: IntArray,
+    part_b: IntArray,
+    other: IntArray,
+    robots: NDArray[np.bool_],
+    normal: Array,
+    position: Array,
+    impulse: Array,
+    part_ids: IntArray,
+    rows: IntArray,
+    coms: Array,
+    poses: Array,
+    twists: Array,
+    speeds: Array,
+) -> None:
+    """Writes the speeds of a step; see `closing_speeds`.
+
+    Args:
+        part_a: (C,) like the six after it but `robots`, see `Contacts`.
+        part_b: (C,)
+        other: (C,)
+        robots: (N,) which of the things that are no brick are robots' links.
+        normal: (C, 3)
+        position: (C, 3) [m].
+        impulse: (C,) along the normals [N s].
+        part_ids: (A,) like the two after it, see `Bodies`.
+        rows: (A,)
+        coms: (K, 3) [m].
+        poses: (K, 4, 4) world_T_component at the start of the step [m].
+        twists: (K, 6) velocities there [m/s, rad/s].
+        speeds: (K,) to be written [m/s].
+    """
+    total, weighted = np.zeros(len(coms)), np.zeros(len(coms))
+    ends = np.empty(2, dtype=np.int64)
+    for c in range(len(part_b)):
+        if not impulse[c] > 0.0 or (other[c] >= 0 and robots[other[c]]):
+            continue
+        speed = 0.0
+        for end in range(2):
+            brick = part_a[c] if end == 0 else part_b[c]
+            ends[end] = -1
+            if brick < 0:
+                continue
+            at = np.searchsorted(part_ids, brick)
+            if at == len(part_ids):  # compiled code does not look where it reads
+                raise IndexError("a contact names a part that is not in the scene")
+            row = rows[at]
+            pose, twist, com = poses[row], twists[row], coms[row]
+            x, y, z = position[c]
+            x -= pose[0, 3] + pose[0, 0] * com[0] + pose[0, 1] * com[1] + pose[0, 2] * com[2]
+            y -= pose[1, 3] + pose[1, 0] * com[0] + pose[1, 1] * com[1] + pose[1, 2] * com[2]
+            z -= pose[2, 3] + pose[2, 0] * com[0] + pose[2, 1] * com[1] + pose[2, 2] * com[2]
+            along = normal[c, 0] * (twist[0] + twist[4] * z - twist[5] * y)
+            along += normal[c, 1] * (twist[1] + twist[5] * x - twist[3] * z)
+            along += normal[c, 2] * (twist[2] + twist[3] * y - twist[4] * x)
+            speed += along if end == 0 else -along
+            ends[end] = row
+        for row in ends:
+            if row >= 0:
+                total[row] += impulse[c]
+                weighted[row] += impulse[c] * speed
+    for k in range(len(coms)):
+        if total[k] > 0.0:
+            speeds[k] = weighted[k] / total[k]

@@ -21,9 +21,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.mechanics.bodies import Bodies
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 STANDARD_GRAVITY = 9.81
@@ -54,41 +55,19 @@ class StepLoads:
     ) -> None:
         self._bodies = bodies
         self._dt = reports[0].dt
-        rows, count = bodies.loaded, len(bodies.loaded)
-        shape = (len(reports), count)
-        poses = np.array([r.previous_world_T_component[rows] for r in reports])
-        rotation = np.ascontiguousarray(poses[:, :, :3, :3]).reshape(-1, 3, 3)
-        self._part, self._step, self._wrench = self._acting(
-            reports, rotation, poses[:, :, :3, 3].reshape(-1, 3), applied
-        )
-        owner = bodies.owner[self._part]
-        flat = self._step * count + owner
-        total = np.zeros((len(rotation), 6))
-        arm = bodies.arms[self._part]
-        torque = self._wrench[:, 3:] + cross(arm, self._wrench[:, :3])
-        np.add.at(total, flat, np.concatenate([self._wrench[:, :3], torque], axis=1))
-
-        weight = (gravity @ rotation).reshape(*shape, 3)
-        moving = ~bodies.held
-        turning = np.array([r.previous_twist[rows, 3:] for r in reports])
-        before = np.matmul(turning[:, :, None], poses[:, :, :3, :3])[:, :, 0]
-        turning = np.array([r.twist[rows, 3:] for r in reports])
-        poses = np.array([r.world_T_component[rows, :3, :3] for r in reports])
-        after = np.matmul(turning[:, :, None], poses)[:, :, 0]
-        # Mean of w w' over the step if the angular velocity w changes linearly in component axes.
-        mixed = before[..., :, None] * after[..., None, :]
-        squares = (
-            before[..., :, None] * before[..., None, :] + after[..., :, None] * after[..., None, :]
-        ) / 3.0 + (mixed + np.swapaxes(mixed, -1, -2)) / 6.0
-        squares *= moving[:, None, None]
-        total = total.reshape(*shape, 6)
-        push = total[..., :3] / bodies.mass[:, None]
-        turn = total[..., 3:] - gyroscopic_torque(bodies.inertia, squares)
-        self.acceleration = (weight + push) * moving[:, None]
-        self.spin = np.einsum("wij,swj->swi", bodies.mobility, turn) * moving[:, None]
-        self._squares = squares
-        # Gravity and the part of the acceleration that it causes cancel to the last bit.
-        self._against = np.where(moving[:, None], push, -weight)
+        self._part, self._step, self._wrench = _acting(bodies, reports, applied)
+        shape = (len(reports), len(bodies.loaded))
+        total = np.zeros((*shape, 6))
+        _add_up(self._part, self._step, self._wrench, bodies.owner, bodies.arms, total)
+        self.acceleration, self.spin = np.empty((*shape, 3)), np.empty((*shape, 3))
+        self._squares, self._against = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
+        for s, report in enumerate(reports):
+            _accelerate(
+                bodies.loaded, bodies.held, bodies.mass, bodies.inertia, bodies.mobility, gravity,
+                report.previous_world_T_component, report.previous_twist,
+                report.world_T_component, report.twist, total[s],
+                self.acceleration[s], self.spin[s], self._squares[s], self._against[s],
+            )  # fmt: skip
 
     def summed(self, weights: Array) -> Array:
         """(P, 6) sums over the steps of the loads on the loaded parts, component axes [N, N m].
@@ -96,20 +75,12 @@ class StepLoads:
         Args:
             weights: (S, W) factors.
         """
-        bodies, owner = self._bodies, self._bodies.owner
-        against = np.einsum("sw,swi->wi", weights, self._against)[owner]
-        spin = np.einsum("sw,swi->wi", weights, self.spin)[owner]
-        squares = np.einsum("sw,swij->wij", weights, self._squares)
-        trace = squares[:, 0, 0] + squares[:, 1, 1] + squares[:, 2, 2]
-        outward = squares - trace[:, None, None] * np.eye(3)
-        against += cross(spin, bodies.arms)
-        against += np.matmul(bodies.arms[:, None, :], outward[owner])[:, 0]
-        loads = np.empty((len(owner), 6))
-        loads[:, :3] = -bodies.masses[:, None] * against
-        loads[:, 3:] = -np.matmul(bodies.inertias, spin[:, :, None])[:, :, 0]
-        loads[:, 3:] -= gyroscopic_torque(bodies.inertias, squares[owner])
-        factor = weights[self._step, owner[self._part]]
-        np.add.at(loads, self._part, factor[:, None] * self._wrench)
+        bodies = self._bodies
+        loads = np.empty((len(bodies.owner), 6))
+        _summed(
+            weights, self._against, self.spin, self._squares, bodies.owner, bodies.masses,
+            bodies.arms, bodies.inertias, self._part, self._step, self._wrench, loads,
+        )  # fmt: skip
         return loads
 
     def velocity_changes(self, weights: Array) -> Array:
@@ -122,76 +93,286 @@ class StepLoads:
         rates = np.concatenate([self.acceleration, self.spin], axis=2)
         return self._dt * np.einsum("sw,swi->wi", weights, rates)
 
-    def _acting(
-        self,
-        reports: Sequence[StepReport],
-        rotation: Array,
-        origin: Array,
-        applied: Sequence[Mapping[int, Array]],
-    ) -> tuple[IntArray, IntArray, Array]:
-        """Contacts and applied wrenches on loaded parts.
 
-        Args:
-            reports: The steps.
-            rotation: (S W, 3, 3) of the components at the starts.
-            origin: (S W, 3) their places [m].
-            applied: Wrenches by part id for each step.
-
-        Returns:
-            (M,) indices of the loaded parts, (M,) steps and (M, 6) mean wrenches about the parts'
-            COMs, component axes [N, N m].
-        """
-        bodies, count = self._bodies, len(self._bodies.loaded)
-        part, step, impulse, position = contact_impulses(bodies, reports)
-        flat = step * count + bodies.owner[part]
-        turned = rotation[flat]
-        force = np.matmul(impulse[:, None, :], turned)[:, 0] / reports[0].dt
-        arm = np.matmul((position - origin[flat])[:, None, :], turned)[:, 0] - bodies.local[part]
-        wrench = np.concatenate([force, cross(arm, force)], axis=1)
-        given = [
-            (place, s, np.reshape(value, (2, 3)) @ rotation[s * count + bodies.owner[place]])
-            for s, wrenches in enumerate(applied)
-            for place, value in self._loaded(wrenches)
-        ]
-        if given:
-            part = np.concatenate([part, [place for place, _, _ in given]])
-            step = np.concatenate([step, [s for _, s, _ in given]])
-            wrench = np.concatenate([wrench, [value.reshape(6) for _, _, value in given]])
-        return part, step, wrench
-
-    def _loaded(self, wrenches: Mapping[int, Array]) -> list[tuple[int, Array]]:
-        """Wrenches on loaded parts, by index of the part."""
-        bodies, found = self._bodies, []
-        for part_id, wrench in wrenches.items():
-            at = int(bodies.find(np.array(part_id)))
-            if at < len(bodies.part_ids) and bodies.part_ids[at] == part_id:
-                found.append((int(bodies.place[at]), wrench))
-        return [(place, wrench) for place, wrench in found if place >= 0]
-
-
-def contact_impulses(
-    bodies: Bodies, reports: Sequence[StepReport]
-) -> tuple[IntArray, IntArray, Array, Array]:
-    """Contact impulses on loaded parts.
+def _acting(
+    bodies: Bodies, reports: Sequence[StepReport], applied: Sequence[Mapping[int, Array]]
+) -> tuple[IntArray, IntArray, Array]:
+    """Contacts and applied wrenches on loaded parts.
 
     Returns:
-        (M,) indices of the loaded parts, (M,) steps, (M, 3) impulses [N s] and (M, 3) where [m],
-        world.
+        (M,) indices of the loaded parts, (M,) steps and (M, 6) mean wrenches about the parts'
+        COMs, component axes [N, N m].
     """
-    contacts = [report.contacts for report in reports]
-    step = np.repeat(np.arange(len(reports)), [len(c) for c in contacts])
-    a = np.concatenate([c.part_a for c in contacts])
-    b = np.concatenate([c.part_b for c in contacts])
-    impulse = np.concatenate([c.impulse for c in contacts])
-    position = np.concatenate([c.position for c in contacts])
-    bricks = np.flatnonzero(a >= 0)
-    parts = np.concatenate([b, a[bricks]])
-    place = bodies.place[bodies.find(parts)] if len(parts) else parts
-    step = np.concatenate([step, step[bricks]])
-    impulse = np.concatenate([impulse, -impulse[bricks]])
-    position = np.concatenate([position, position[bricks]])
-    kept: NDArray[np.bool_] = place >= 0
-    return place[kept], step[kept], impulse[kept], position[kept]
+    given = [(s, *one) for s, wrenches in enumerate(applied) for one in _loaded(bodies, wrenches)]
+    most = 2 * sum(len(report.contacts) for report in reports) + len(given)
+    part, step = np.empty((2, most), dtype=np.int64)
+    wrench, count = np.empty((most, 6)), 0
+    for s, report in enumerate(reports):
+        contacts = report.contacts
+        if len(contacts):
+            count = _act(
+                contacts.part_a, contacts.part_b, contacts.impulse, contacts.position,
+                report.dt, s, bodies.part_ids, bodies.place, bodies.owner, bodies.loaded,
+                bodies.local, report.previous_world_T_component, part, step, wrench, count,
+            )  # fmt: skip
+    for s, place, value in given:
+        row = bodies.loaded[bodies.owner[place]]
+        rotation = reports[s].previous_world_T_component[row, :3, :3]
+        part[count], step[count] = place, s
+        wrench[count] = (np.reshape(value, (2, 3)) @ rotation).ravel()
+        count += 1
+    return part[:count], step[:count], wrench[:count]
+
+
+def _loaded(bodies: Bodies, wrenches: Mapping[int, Array]) -> list[tuple[int, Array]]:
+    """Wrenches on loaded parts, by index of the part."""
+    found = []
+    for part_id, wrench in wrenches.items():
+        at = int(bodies.find(np.array(part_id)))
+        if at < len(bodies.part_ids) and bodies.part_ids[at] == part_id:
+            found.append((int(bodies.place[at]), wrench))
+    return [(place, wrench) for place, wrench in found if place >= 0]
+
+
+@compiled
+def _act(
+    part_a: IntArray,
+    part_b: IntArray,
+    impulse: Array,
+    position: Array,
+    dt: float,
+    number: int,
+    part_ids: IntArray,
+    place: IntArray,
+    owner: IntArray,
+    loaded: IntArray,
+    local: Array,
+    poses: Array,
+    part: IntArray,
+    step: IntArray,
+    wrench: Array,
+    count: int,
+) -> int:
+    """Writes what the contacts of a step do to loaded parts behind the first `count` rows.
+
+    Args:
+        part_a: (C,) parts that get the opposite of the impulses, negative for what is no brick.
+        part_b: (C,) parts that get them.
+        impulse: (C, 3) world [N s].
+        position: (C, 3) world [m].
+        dt: Length of the step [s].
+        number: Which step it is.
+        part_ids: (A,) like the four after it, see `Bodies`.
+        place: (A,)
+        owner: (P,)
+        loaded: (W,)
+        local: (P, 3) [m].
+        poses: (K, 4, 4) world_T_component at the start of the step [m].
+        part: (M,) indices of loaded parts, to be written.
+        step: (M,) steps, to be written.
+        wrench: (M, 6) wrenches about the parts' COMs, component axes [N, N m], to be written.
+        count: Rows written before.
+
+    Returns:
+        How many rows are written now.
+    """
+    for c in range(len(part_b)):
+        for end in range(2):
+            brick = part_b[c] if end == 0 else part_a[c]
+            if brick < 0:
+                continue
+            at = np.searchsorted(part_ids, brick)
+            if at == len(part_ids):  # compiled code does not look where it reads
+                raise IndexError("a contact names a part that is not in the scene")
+            p = place[at]
+            if p < 0:
+                continue
+            pose, row = poses[loaded[owner[p]]], wrench[count]
+            factor = (1.0 if end == 0 else -1.0) / dt
+            x, y, z = impulse[c, 0], impulse[c, 1], impulse[c, 2]
+            u, v, w = (
+                position[c, 0] - pose[0, 3],
+                position[c, 1] - pose[1, 3],
+                position[c, 2] - pose[2, 3],
+            )
+            for i in range(3):
+                row[i] = factor * (x * pose[0, i] + y * pose[1, i] + z * pose[2, i])
+                # The lever arm, until the moment takes its place.
+                row[3 + i] = u * pose[0, i] + v * pose[1, i] + w * pose[2, i] - local[p, i]
+            row[3], row[4], row[5] = _cross(row[3:], row)
+            part[count], step[count] = p, number
+            count += 1
+    return count
+
+
+@compiled
+def _add_up(
+    part: IntArray, step: IntArray, wrench: Array, owner: IntArray, arms: Array, total: Array
+) -> None:
+    """Adds (M, 6) wrenches on parts to the (S, W, 6) ones on components about their COMs."""
+    for m in range(len(part)):
+        sums, force = total[step[m], owner[part[m]]], wrench[m]
+        moment = _cross(arms[part[m]], force)
+        for i in range(3):
+            sums[i] += force[i]
+            sums[3 + i] += force[3 + i] + moment[i]
+
+
+@compiled
+def _accelerate(
+    loaded: IntArray,
+    held: NDArray[np.bool_],
+    mass: Array,
+    inertia: Array,
+    mobility: Array,
+    gravity: Array,
+    poses: Array,
+    twists: Array,
+    next_poses: Array,
+    next_twists: Array,
+    total: Array,
+    acceleration: Array,
+    spin: Array,
+    squares: Array,
+    against: Array,
+) -> None:
+    """Newton and Euler for the loaded components in a step; all results in component axes.
+
+    Args:
+        loaded: (W,) like the four after it, see `Bodies`.
+        held: (W,)
+        mass: (W,) [kg].
+        inertia: (W, 3, 3) [kg m^2].
+        mobility: (W, 3, 3) its inverse.
+        gravity: (3,) world [m/s^2].
+        poses: (K, 4, 4) world_T_component at the start [m].
+        twists: (K, 6) velocities at the start, world [m/s, rad/s].
+        next_poses: (K, 4, 4) at the end.
+        next_twists: (K, 6) at the end.
+        total: (W, 6) forces and torques about the COM but for gravity, component axes [N, N m].
+        acceleration: (W, 3) to be written [m/s^2].
+        spin: (W, 3) angular acceleration, to be written [rad/s^2].
+        squares: (W, 3, 3) mean of w w' for the angular velocity w, to be written [rad^2/s^2].
+        against: (W, 3) acceleration less gravity, to be written [m/s^2].
+    """
+    before, after, weight, turn = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for k in range(len(loaded)):
+        row = loaded[k]
+        now, later, twist, next_twist = poses[row], next_poses[row], twists[row], next_twists[row]
+        for i in range(3):
+            weight[i] = gravity[0] * now[0, i] + gravity[1] * now[1, i] + gravity[2] * now[2, i]
+            before[i] = twist[3] * now[0, i] + twist[4] * now[1, i] + twist[5] * now[2, i]
+            after[i] = (
+                next_twist[3] * later[0, i]
+                + next_twist[4] * later[1, i]
+                + next_twist[5] * later[2, i]
+            )
+        if held[k]:
+            acceleration[k], spin[k], squares[k], against[k] = 0.0, 0.0, 0.0, -weight
+            continue
+        # If the angular velocity changes linearly in component axes.
+        for i in range(3):
+            for j in range(3):
+                squares[k, i, j] = (before[i] * before[j] + after[i] * after[j]) / 3.0 + (
+                    before[i] * after[j] + before[j] * after[i]
+                ) / 6.0
+        torque = _gyroscopic(inertia[k], squares[k])
+        for i in range(3):
+            # Gravity and the part of the acceleration that it causes cancel to the last bit.
+            against[k, i] = total[k, i] / mass[k]
+            acceleration[k, i] = weight[i] + against[k, i]
+            turn[i] = total[k, 3 + i] - torque[i]
+        for i in range(3):
+            spin[k, i] = (
+                mobility[k, i, 0] * turn[0]
+                + mobility[k, i, 1] * turn[1]
+                + mobility[k, i, 2] * turn[2]
+            )
+
+
+@compiled
+def _summed(
+    weights: Array,
+    against: Array,
+    spin: Array,
+    squares: Array,
+    owner: IntArray,
+    masses: Array,
+    arms: Array,
+    inertias: Array,
+    part: IntArray,
+    step: IntArray,
+    wrench: Array,
+    loads: Array,
+) -> None:
+    """Writes (P, 6) weighted sums of loads; see `StepLoads.summed`.
+
+    Args:
+        weights: (S, W) factors.
+        against: (S, W, 3) acceleration less gravity [m/s^2].
+        spin: (S, W, 3) angular acceleration [rad/s^2].
+        squares: (S, W, 3, 3) mean of w w' for the angular velocity w [rad^2/s^2].
+        owner: (P,) like the three after it, see `Bodies`.
+        masses: (P,) [kg].
+        arms: (P, 3) [m].
+        inertias: (P, 3, 3) [kg m^2].
+        part: (M,) loaded parts with wrenches.
+        step: (M,) in which step.
+        wrench: (M, 6) about the part's COM [N, N m].
+        loads: (P, 6) to be written [N, N m].
+    """
+    steps, components = weights.shape
+    push, turn = np.zeros((components, 3)), np.zeros((components, 3))
+    # Of w x (w x r) the squares are all that the place r in the component does not decide.
+    square, outward = np.zeros((components, 3, 3)), np.empty((components, 3, 3))
+    for k in range(components):
+        for s in range(steps):
+            push[k] += weights[s, k] * against[s, k]
+            turn[k] += weights[s, k] * spin[s, k]
+            square[k] += weights[s, k] * squares[s, k]
+        trace = square[k, 0, 0] + square[k, 1, 1] + square[k, 2, 2]
+        outward[k] = square[k] - trace * np.eye(3)
+    for p in range(len(owner)):
+        k = owner[p]
+        arm, alpha = arms[p], turn[k]
+        tangential = _cross(alpha, arm)
+        torque = _gyroscopic(inertias[p], square[k])
+        for i in range(3):
+            inward = (
+                arm[0] * outward[k, 0, i] + arm[1] * outward[k, 1, i] + arm[2] * outward[k, 2, i]
+            )
+            loads[p, i] = -masses[p] * (push[k, i] + tangential[i] + inward)
+            loads[p, 3 + i] = -torque[i] - (
+                inertias[p, i, 0] * alpha[0]
+                + inertias[p, i, 1] * alpha[1]
+                + inertias[p, i, 2] * alpha[2]
+            )
+    for m in range(len(part)):
+        loads[part[m]] += weights[step[m], owner[part[m]]] * wrench[m]
+
+
+@compiled
+def _cross(a: Array, b: Array) -> tuple[float, float, float]:
+    """Cross product of the first three entries."""
+    return (
+        a[1] * b[2] - a[2] * b[1],
+        a[2] * b[0] - a[0] * b[2],
+        a[0] * b[1] - a[1] * b[0],
+    )
+
+
+@compiled
+def _gyroscopic(inertia: Array, squares: Array) -> tuple[float, float, float]:
+    """Mean of w x (I w), given the mean of w w': twice the axial vector of I (w w')."""
+    xy = yx = xz = zx = yz = zy = 0.0
+    for i in range(3):
+        xy += inertia[0, i] * squares[i, 1]
+        yx += inertia[1, i] * squares[i, 0]
+        xz += inertia[0, i] * squares[i, 2]
+        zx += inertia[2, i] * squares[i, 0]
+        yz += inertia[1, i] * squares[i, 2]
+        zy += inertia[2, i] * squares[i, 1]
+    return zy - yz, xz - zx, yx - xy
 
 
 def gravity_loads(layout: ComponentLayout, gravity: Array) -> Array:
@@ -199,16 +380,3 @@ def gravity_loads(layout: ComponentLayout, gravity: Array) -> Array:
     loads = np.zeros((len(layout.part_ids), 6))
     loads[:, :3] = layout.masses[:, None] * gravity
     return loads
-
-
-def gyroscopic_torque(inertia: Array, squares: Array) -> Array:
-    """Mean of w x (I w), given the mean of w w': twice the axial vector of I (w w')."""
-    product = inertia @ squares
-    return np.stack(
-        [
-            product[..., 2, 1] - product[..., 1, 2],
-            product[..., 0, 2] - product[..., 2, 0],
-            product[..., 1, 0] - product[..., 0, 1],
-        ],
-        axis=-1,
-    )

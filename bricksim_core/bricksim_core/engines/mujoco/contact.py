@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import no_contacts
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.spatial import Array
@@ -82,44 +83,92 @@ class GeomTable:
         return no_contacts(self.names)
 
 
-_AXES = np.arange(3)
-
-
 def read_contacts(data: mujoco.MjData, geoms: GeomTable, dt: float) -> Contacts:
     """Contacts of the last step that touch a brick, with the impulses that acted in it.
 
     The friction cone is elliptic, so the constraint forces of a contact are its normal and its two
     tangential forces themselves.
     """
-    if not data.ncon:
+    most = int(data.ncon)
+    if not most:
         return geoms.no_contacts
-    contact = data.contact
-    pair: NDArray[np.int32] = contact.geom
-    address: NDArray[np.int32] = contact.efc_address
-    rows = ((address >= 0) & (geoms.part[pair] != NO_PART).any(axis=1)).nonzero()[0]
-    if not len(rows):
+    numbers, sizes = np.empty((5, most), dtype=np.int64), np.empty(most)
+    vectors = np.empty((3, most, 3))
+    found, force = data.contact, data.efc_force
+    # MuJoCo's arrays of contacts are columns of a table of records.
+    count = _collect(
+        found.geom, found.efc_address, found.frame, found.pos, force, dt,
+        geoms.part, geoms.shape, geoms.other, numbers, vectors, sizes,
+    )  # fmt: skip
+    if not count:
         return geoms.no_contacts
-    pair, address = pair[rows], address[rows]
-    frame: Array = contact.frame[rows].reshape(-1, 3, 3)
-    force = data.efc_force[address[:, None] + _AXES] * dt
-    impulse = np.einsum("ci,cij->cj", force, frame)
-    normal = frame[:, 0]
-    # MuJoCo's normal points from the first geom to the second; a brick has to be the second.
-    flip = geoms.part[pair[:, 1]] == NO_PART
-    if flip.any():
-        pair[flip] = pair[flip, ::-1]
-        normal[flip] *= -1.0
-        impulse[flip] *= -1.0
-    part, shape = geoms.part[pair], geoms.shape[pair]
+    part_a, part_b, shape_a, shape_b, other = numbers
+    position, normal, impulse = vectors
     return Contacts(
-        part_a=part[:, 0],
-        part_b=part[:, 1],
-        shape_a=shape[:, 0],
-        shape_b=shape[:, 1],
-        other=geoms.other[pair[:, 0]],
+        part_a=part_a[:count],
+        part_b=part_b[:count],
+        shape_a=shape_a[:count],
+        shape_b=shape_b[:count],
+        other=other[:count],
         names=geoms.names,
-        position=contact.pos[rows],
-        normal=normal,
-        normal_impulse=force[:, 0],
-        impulse=impulse,
+        position=position[:count],
+        normal=normal[:count],
+        normal_impulse=sizes[:count],
+        impulse=impulse[:count],
     )
+
+
+@compiled
+def _collect(
+    pair: NDArray[np.int32],
+    address: NDArray[np.int32],
+    frame: Array,
+    position: Array,
+    force: Array,
+    dt: float,
+    part: IntArray,
+    shape: IntArray,
+    other: IntArray,
+    numbers: IntArray,
+    vectors: Array,
+    sizes: Array,
+) -> int:
+    """Writes what `read_contacts` hands back; returns how many contacts that are.
+
+    Args:
+        pair: (N, 2) geoms of all contacts.
+        address: (N,) where their forces are, negative for those without.
+        frame: (N, 9) their axes, one after the other; the first is the normal.
+        position: (N, 3) [m].
+        force: Of all constraints [N].
+        dt: Length of the step [s].
+        part: (G,) part ids of the geoms; see `GeomTable`.
+        shape: (G,) their shape ids.
+        other: (G,) what those are that are no brick.
+        numbers: (5, N) parts a and b, their shapes, what a is when it is no brick.
+        vectors: (3, N, 3) places [m], normals and impulses [N s].
+        sizes: (N,) impulses along the normals [N s].
+    """
+    count = 0
+    for c in range(len(address)):
+        a, b, first = pair[c, 0], pair[c, 1], address[c]
+        if first < 0 or (part[a] == NO_PART and part[b] == NO_PART):
+            continue
+        # MuJoCo's normal points from the first geom to the second; a brick has to be the second.
+        sign = 1.0
+        if part[b] == NO_PART:
+            a, b, sign = b, a, -1.0
+        numbers[0, count], numbers[1, count] = part[a], part[b]
+        numbers[2, count], numbers[3, count] = shape[a], shape[b]
+        numbers[4, count] = other[a]
+        for i in range(3):
+            vectors[0, count, i] = position[c, i]
+            vectors[1, count, i] = sign * frame[c, i]
+            vectors[2, count, i] = (sign * dt) * (
+                force[first] * frame[c, i]
+                + force[first + 1] * frame[c, 3 + i]
+                + force[first + 2] * frame[c, 6 + i]
+            )
+        sizes[count] = dt * force[first]
+        count += 1
+    return count

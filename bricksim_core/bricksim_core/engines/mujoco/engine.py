@@ -42,11 +42,11 @@ from bricksim_core.engines.mujoco.specification import (
     compile_spec,
     scene_spec,
 )
+from bricksim_core.engines.mujoco.spinning import load_spin
 from bricksim_core.engines.mujoco.stepping import (
     Resting,
     StepLength,
     carry_gripped,
-    load_spin,
     read_moved,
     read_state,
     step_parts,
@@ -405,7 +405,7 @@ class MujocoEngine:
             self._resting, touching = resting.after(data, index, fresh)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
-        self._poses, self._twists = read_moved(data, index, ~still, *previous)
+        self._poses, self._twists = read_moved(data, index, still, *previous)
         if len(index.ids) > len(index.free):
             still = self._with_held(still, fresh, resting)
         self._changed_to = None
@@ -481,7 +481,7 @@ class MujocoEngine:
         """
         model, data, index = self._model, self._data, self._index
         before = data.qpos.copy() if self._robots else None
-        load_spin(data, index, dt)
+        load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
         if not self._robots:  # among robots speculative contacts stay on
             look_ahead(model, index.around, data.qpos[index.qpos], data.qvel[index.dof], dt)
         drives = self._load_drives(dt)

@@ -116,7 +116,7 @@ def make_index(
         body=at.body[slots],
         qpos=at.qpos[slots],
         dof=at.dof[slots],
-        spin=at.dof[slots, 3:],
+        spin=np.ascontiguousarray(at.dof[slots, 3:]),
         tree=at.tree[slots],
         body_T_component=pool.body_T_component[slots],
         moments=pool.moments[slots],

@@ -3,22 +3,19 @@
 
 MuJoCo takes the gyroscopic torque at the start of a step: a body that turns by a large angle in a
 step gains momentum out of nothing, and a small brick flung at a few hundred rad/s blows up. The
-torque returned here replaces that term by the one with which the angular momentum in the world at
+torque worked out here replaces that term by the one with which the angular momentum in the world at
 the end of the step, R exp(h w') I w', is that at its start (Lie group Euler rule; Newton's
 iteration on w').
-
-Most steps have one or two bodies that spin. A call of numpy costs as much as thirty operations on
-numbers, so these are worked out one by one; the same formulas serve both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array
 
 SLOW = 0.01
@@ -28,50 +25,53 @@ _CONVERGED = 1e-9
 """Change of the turn in a step [rad] with which the iteration ends."""
 _LEAP = 0.3
 """Greatest change of the turn [rad] in an iteration."""
-_FEW = 6
-"""Bodies up to which numbers are faster than arrays."""
 
-Vector = tuple[Any, Any, Any]
-"""Three numbers, or three arrays (N,)."""
+Vector = tuple[float, float, float]
 
 
-def spin_torque(inertia: Array, angular: Array, dt: float) -> Array:
+@compiled
+def load_spin(
+    velocities: Array, spin: NDArray[np.intp], moments: Array, dt: float, applied: Array
+) -> None:
+    """Sets the applied forces to the torques that correct the spin of fast bodies.
+
+    Args:
+        velocities: (V,) of the model; angular ones in principal axes [rad/s].
+        spin: (F, 3) addresses of the free bodies' angular velocities.
+        moments: (F, 3) their principal moments [kg m^2].
+        dt: Length of the step [s].
+        applied: (V,) forces to set; 0 but for the torques [N, N m].
+    """
+    applied[:] = 0.0
+    limit = (SLOW / dt) ** 2
+    for f in range(len(spin)):
+        i, j, k = spin[f]
+        angular = (float(velocities[i]), float(velocities[j]), float(velocities[k]))
+        if _dot(angular, angular) > limit:
+            inertia = (float(moments[f, 0]), float(moments[f, 1]), float(moments[f, 2]))
+            applied[i], applied[j], applied[k] = spin_torque(inertia, angular, dt)
+
+
+@compiled
+def spin_torque(inertia: Vector, angular: Vector, dt: float) -> Vector:
     """Torque to add to a solver that takes -w x (I w) at the start of the step.
 
     Args:
-        inertia: (N, 3) principal moments [kg m^2].
-        angular: (N, 3) angular velocity in principal axes [rad/s].
+        inertia: Principal moments [kg m^2].
+        angular: Angular velocity in principal axes [rad/s].
         dt: Length of the step [s].
 
     Returns:
-        (N, 3) torque in principal axes [N m].
+        Torque in principal axes [N m].
     """
-    if len(angular) > _FEW:
-        moments, spin = tuple(inertia.T), tuple(angular.T)
-        return np.stack(_torque(moments, spin, dt, np.sqrt, np.sin, np.max), axis=1)
-    rows = zip(inertia.tolist(), angular.tolist(), strict=True)
-    return np.array([_torque(i, w, dt, math.sqrt, math.sin, float) for i, w in rows])
-
-
-def _torque(
-    inertia: Vector,
-    angular: Vector,
-    dt: float,
-    sqrt: Callable[[Any], Any],
-    sin: Callable[[Any], Any],
-    greatest: Callable[[Any], float],
-) -> Vector:
-    """`spin_torque` of one body given as numbers, or of some as arrays, with the functions for
-    these."""
     i, j, k = inertia
     x, y, z = angular
-    moment = i * x, j * y, k * z
+    moment = (i * x, j * y, k * z)
     for _ in range(_ITERATIONS):
-        dx, dy, dz = _newton_step(inertia, (x, y, z), moment, dt, sqrt, sin)
-        size = dt * sqrt(dx * dx + dy * dy + dz * dz)
-        change = greatest(size)
+        dx, dy, dz = _newton_step(inertia, (x, y, z), moment, dt)
+        change = dt * math.sqrt(dx * dx + dy * dy + dz * dz)
         if change > _LEAP:
-            part = _LEAP / np.maximum(size, _LEAP)
+            part = _LEAP / change
             dx, dy, dz = part * dx, part * dy, part * dz
         x, y, z = x - dx, y - dy, z - dz
         if change < _CONVERGED:
@@ -81,14 +81,8 @@ def _torque(
     return a + i * x / dt, b + j * y / dt, c + k * z / dt
 
 
-def _newton_step(
-    inertia: Vector,
-    angular: Vector,
-    moment: Vector,
-    dt: float,
-    sqrt: Callable[[Any], Any],
-    sin: Callable[[Any], Any],
-) -> Vector:
+@compiled
+def _newton_step(inertia: Vector, angular: Vector, moment: Vector, dt: float) -> Vector:
     """Solution of J d = exp(h w) I w - L, with the derivative J of the right hand side by w, that
     of exp to second order in h w."""
     i, j, k = inertia
@@ -96,8 +90,8 @@ def _newton_step(
     xx, yy, zz = x * x, y * y, z * z
     # Rodrigues' formula; 1 - cos a is twice the square of sin a / 2. The tiny summand keeps a body
     # at rest from being divided by zero.
-    angle = sqrt(xx + yy + zz + 1e-30)
-    first, half = sin(angle) / angle, sin(0.5 * angle) / angle
+    angle = math.sqrt(xx + yy + zz + 1e-30)
+    first, half = math.sin(angle) / angle, math.sin(0.5 * angle) / angle
     second = 2.0 * half * half
     fx, fy, fz = first * x, first * y, first * z
     sxy, sxz, syz = second * x * y, second * x * z, second * y * z
@@ -126,9 +120,11 @@ def _newton_step(
     return scale * _dot(e, bc), scale * _dot(e, _cross(c, a)), scale * _dot(e, _cross(a, b))
 
 
+@compiled
 def _cross(a: Vector, b: Vector) -> Vector:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-def _dot(a: Vector, b: Vector) -> Any:
+@compiled
+def _dot(a: Vector, b: Vector) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

@@ -10,11 +10,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import join_contacts, take_contacts
-from bricksim_core.engines.mujoco.bodies import rotations
 from bricksim_core.engines.mujoco.carrying import carrier, carry
 from bricksim_core.engines.mujoco.index import SceneIndex
-from bricksim_core.engines.mujoco.spinning import SLOW, spin_torque
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.spatial import Array
 
@@ -66,46 +65,85 @@ def step_parts(force_per_mass: float, timestep: float) -> int:
 
 def read_state(data: mujoco.MjData, index: SceneIndex) -> tuple[Array, Array]:
     """(K, 4, 4) world_T_component [m] and (K, 6) COM linear and angular velocities [m/s, rad/s]."""
-    twists = np.zeros((len(index.ids), 6))
-    everything = np.ones(len(index.free), dtype=np.bool_)
-    return read_moved(data, index, everything, index.fixed_pose, twists)
+    nothing = np.zeros(len(index.free), dtype=np.bool_)
+    return read_moved(data, index, nothing, index.fixed_pose, np.zeros((len(index.ids), 6)))
 
 
 def read_moved(
-    data: mujoco.MjData, index: SceneIndex, moved: NDArray[np.bool_], poses: Array, twists: Array
+    data: mujoco.MjData, index: SceneIndex, still: NDArray[np.bool_], poses: Array, twists: Array
 ) -> tuple[Array, Array]:
     """Poses and velocities of all components, where some have moved; see `read_state`.
 
     Args:
         data: The state.
         index: Of the model.
-        moved: (F,) which free components to read.
-        poses: (K, 4, 4) poses of the others; handed back as they are if nothing moved.
-        twists: (K, 6) velocities of the others.
+        still: (F,) which free components have not moved.
+        poses: (K, 4, 4) poses of these and of what is held; handed back as they are if nothing
+            moved.
+        twists: (K, 6) their velocities.
     """
-    which = moved.nonzero()[0]
-    if not len(which):
+    if still.all():
         return poses, twists
-    poses, twists, rows = poses.copy(), twists.copy(), index.free[which]
-    positions, velocities = data.qpos[index.qpos[which]], data.qvel[index.dof[which]]
-    world_R_body, local = rotations(positions[:, 3:]), index.body_T_component[which]
-    new = local.copy()
-    new[:, :3] = world_R_body @ local[:, :3]
-    new[:, :3, 3] += positions[:, :3]
-    poses[rows] = new
-    velocities[:, 3:] = np.einsum("fij,fj->fi", world_R_body, velocities[:, 3:])
-    twists[rows] = velocities
+    poses, twists = poses.copy(), twists.copy()
+    rows, local = index.free, index.body_T_component
+    _read(data.qpos, data.qvel, index.qpos, index.dof, still, rows, local, poses, twists)
     return poses, twists
 
 
-def load_spin(data: mujoco.MjData, index: SceneIndex, dt: float) -> None:
-    """Sets the applied forces to what corrects the gyroscopic torques of fast bodies."""
-    angular = data.qvel[index.spin]
-    fast = (np.einsum("fi,fi->f", angular, angular) > (SLOW / dt) ** 2).nonzero()[0]
-    data.qfrc_applied[:] = 0.0
-    if len(fast):
-        torque = spin_torque(index.moments[fast], angular[fast], dt)
-        data.qfrc_applied[index.spin[fast]] = torque
+@compiled
+def _read(
+    qpos: Array,
+    qvel: Array,
+    positions: NDArray[np.intp],
+    velocities: NDArray[np.intp],
+    still: NDArray[np.bool_],
+    rows: NDArray[np.intp],
+    body_T_component: Array,
+    poses: Array,
+    twists: Array,
+) -> None:
+    """Writes poses and velocities of the components that moved; see `read_moved`.
+
+    Args:
+        qpos: Positions of the model.
+        qvel: Its velocities.
+        positions: (F, 7) addresses of the free components' positions.
+        velocities: (F, 6) those of their velocities.
+        still: (F,) which of them to leave out.
+        rows: (F,) their rows among the K components.
+        body_T_component: (F, 4, 4) [m].
+        poses: (K, 4, 4) to be written.
+        twists: (K, 6) to be written.
+    """
+    turn = np.empty((3, 3))
+    for f in range(len(rows)):
+        if still[f]:
+            continue
+        at, moving, row = positions[f], velocities[f], rows[f]
+        w, x, y, z = qpos[at[3]], qpos[at[4]], qpos[at[5]], qpos[at[6]]
+        turn[0, 0] = 1.0 - 2.0 * (y * y + z * z)
+        turn[0, 1] = 2.0 * (x * y - z * w)
+        turn[0, 2] = 2.0 * (x * z + y * w)
+        turn[1, 0] = 2.0 * (x * y + z * w)
+        turn[1, 1] = 1.0 - 2.0 * (x * x + z * z)
+        turn[1, 2] = 2.0 * (y * z - x * w)
+        turn[2, 0] = 2.0 * (x * z - y * w)
+        turn[2, 1] = 2.0 * (y * z + x * w)
+        turn[2, 2] = 1.0 - 2.0 * (x * x + y * y)
+        for i in range(3):
+            twists[row, i] = qvel[moving[i]]
+            twists[row, 3 + i] = (
+                turn[i, 0] * qvel[moving[3]]
+                + turn[i, 1] * qvel[moving[4]]
+                + turn[i, 2] * qvel[moving[5]]
+            )
+            for j in range(4):
+                poses[row, i, j] = (
+                    turn[i, 0] * body_T_component[f, 0, j]
+                    + turn[i, 1] * body_T_component[f, 1, j]
+                    + turn[i, 2] * body_T_component[f, 2, j]
+                )
+            poses[row, i, 3] += qpos[at[i]]
 
 
 def carry_gripped(
