@@ -8,31 +8,35 @@ alone,
     least 1/2 z' M z - q' z  over z >= 0,
 
 M the flexibility of contacts and rows, and its gradient M z - q tells how contacts press and what
-rows are short of their limits by. To build M and to find what of z is positive by trying takes some
-dozens of dense operations, less than to set up anything sparse for a dozen parts.
+rows are short of their limits by. All of it is done in compiled loops: for a dozen parts the calls
+of NumPy would take most of the time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import piqp
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs
 
-from bricksim_core.mechanics.interior_solver import dense_interior_solver
-from bricksim_core.mechanics.snapfit.cholesky import DenseCholesky
-from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
+from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.snapfit.band import (
+    band_of_squares,
+    factor_band,
+    multiplied,
+    solve_in_band,
+)
+from bricksim_core.mechanics.snapfit.dissection import sweep
 from bricksim_core.mechanics.snapfit.joints import ROWS
+from bricksim_core.mechanics.snapfit.pivoting import pivoted
 from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
     PUSH_TOLERANCE,
     TOLERANCE,
+    Equations,
     Granted,
-    Limits,
     SlowError,
     Yielded,
     hardened,
@@ -40,19 +44,11 @@ from bricksim_core.mechanics.snapfit.yielding import (
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-_potrf, _potrs = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
-
-LARGEST = 160
+LARGEST = 180
 """Contacts and rows near their limits up to which this is quicker than sparse equations."""
 
-_GROWN = 240
+_GROWN = 230
 """Those that they may become."""
-
-_ROUNDS = 8
-"""Changes of the active set after PIQP was asked for it, and before that for many unknowns: for few
-of them (`_AT_ONCE` and one for `_MORE`) it takes no longer than three changes."""
-
-_AT_ONCE, _MORE = 3, 16
 
 _TIMES = 12
 """Times that rows are added before others are asked."""
@@ -63,105 +59,64 @@ _NEAR = 0.5
 _CLOSE = 0.2
 """What a row is short of its limit by at most to be added with those that are exceeded."""
 
-_NEVER = 1e-30
-"""Tolerance with which it is never said to have no least value: it may look so where rows tie."""
-
-_LIKELY = 1e-8
-"""Tolerance with which PIQP looks for the active set."""
-
 
 @dataclass(frozen=True, eq=False)
-class _Unknowns:
-    """The program: c contacts, then r rows; m in all.
+class _Structure:
+    """J joints that yield and V contacts between parts, as plain arrays; R = 6 J + V.
 
     Attributes:
-        joint: (r,) joint of each row.
-        number: (r,) which of its rows it is.
-        rows: (r, 6) the rows.
-        force: (m, F) load of a unit of each on displacements that are held.
-        response: (F, m) displacements that answer it.
-        matrix: (m, m) M.
-        target: (m,) q.
+        value: (E,) entries of the (R, F) matrix of strains and of how far contacts close by
+            displacements.
+        column: (E,) their columns.
+        start: (R + 1,) where its rows begin.
+        weight: (R,) stiffness of all [N/m].
+        every: (J, ROWS, 6) rows of all joints.
+        softness: (J,) of the joints.
     """
 
-    joint: IntArray
-    number: IntArray
-    rows: Array
-    force: Array
-    response: Array
-    matrix: Array
-    target: Array
+    value: Array
+    column: IntArray
+    start: IntArray
+    weight: Array
+    every: Array
+    softness: Array
 
     @property
-    def contacts(self) -> int:
-        """c."""
-        return len(self.target) - len(self.joint)
+    def arrays(self) -> tuple[Array, IntArray, IntArray, Array, Array, Array]:
+        """What compiled loops take."""
+        return self.value, self.column, self.start, self.weight, self.every, self.softness
+
+    @cached_property
+    def factor(self) -> Array:
+        """(F, w) band of the structure with its contacts as springs, factored."""
+        size = 6 * (1 + int(self.column.max(initial=0)) // 6)
+        factor = band_of_squares(self.value, self.column, self.start, self.weight, size)
+        if not factor_band(factor):
+            raise np.linalg.LinAlgError("not positive definite")
+        return factor
 
 
 class CompactSolver:
     """Solves for small structures.
 
     Args:
-        structure: The bonded structure.
-        limits: What its joints bear.
-        rows: (J, ROWS, 6) all of their rows.
-        closing: (V, F) how far contacts close per displacement.
-        gap: (V,) [m].
-        firm: Stiffness of a contact [N/m].
-
-    Attributes:
-        closing: As given.
+        equations: What to solve.
     """
 
-    def __init__(
-        self,
-        structure: ElasticStructure,
-        limits: Limits,
-        rows: Array,
-        closing: Array,
-        gap: Array,
-        firm: float,
-    ) -> None:
-        self._structure, self._limits = structure, limits
-        self._stiffness = structure.stiffness.reshape(-1, 6)
-        self._closing, self._gap, self._firm = closing, gap, firm
-        self._every, self._pressed = rows, firm * closing
+    def __init__(self, equations: Equations) -> None:
+        self._equations = equations
+        # An order in which parts that touch follow each other.
+        self._order = sweep(equations.structure.points)
 
     @cached_property
-    def _strain(self) -> Array:
-        """(6 J, F) J^T."""
-        return self._structure.strain.toarray()
-
-    @cached_property
-    def _stiffened(self) -> Array:
-        """(J, 6, F) D J^T."""
-        stiffened = self._strain * self._structure.stiffness[:, None]
-        return stiffened.reshape(len(self._stiffness), 6, -1)
-
-    @cached_property
-    def _factor(self) -> DenseCholesky:
-        """Of the structure with its contacts as springs."""
-        matrix = self._stiffened.reshape(self._strain.shape).T @ self._strain
-        if len(self._closing):
-            matrix += self._pressed.T @ self._closing
-        return DenseCholesky(matrix)
-
-    @cached_property
-    def _contacts(self) -> _Unknowns:
-        """The contacts alone, before any load."""
-        response = self._factor.solve(self._pressed.T)
-        flexibility = -(self._pressed @ response)
-        np.einsum("ii->i", flexibility)[:] += self._firm
-        none = np.zeros(0, dtype=np.int64)
-        return _Unknowns(
-            joint=none,
-            number=none,
-            rows=np.zeros((0, 6)),
-            force=self._pressed,
-            response=response,
-            matrix=flexibility,
-            target=np.zeros(len(self._closing)),
-        )
+    def _structure(self) -> _Structure:
+        equations, structure = self._equations, self._equations.structure
+        value, column, start = equations.opening
+        part, axis = np.divmod(column, 6)
+        column = 6 * np.argsort(self._order)[part] + axis
+        weight = np.concatenate([structure.stiffness, 1.0 / equations.compliance])
+        softness = equations.limits.softness
+        return _Structure(value, column, start, weight, equations.every, softness)
 
     def solve(self, loads: Array, elastic: Array) -> Yielded | None:
         """Least overload, then least energy; None if other solvers are to be asked.
@@ -170,207 +125,311 @@ class CompactSolver:
             loads: (F,) scaled loads [N].
             elastic: (F,) displacements of the bonded structure under them, without contacts.
         """
-        limit, gap = self._limits.limit, self._gap
-        bonded = self._values(self._structure.wrenches(elastic))
-        near = bonded > _NEAR * limit[:, None] + TOLERANCE
-        if len(gap) + np.count_nonzero(near) > LARGEST:
-            return None
-        displaced = self._factor.solve(loads + gap @ self._pressed)
-        closing = self._closing @ displaced - gap
-        start = replace(self._contacts, target=-self._firm * closing)
-        unknowns = self._extended(start, near, displaced)
-        active = np.concatenate(
-            [
-                self._closing @ elastic < gap,
-                bonded[unknowns.joint, unknowns.number] > limit[unknowns.joint] + TOLERANCE,
-            ]
-        )
-
-        search = _Search(unknowns, active, self._firm)
-
-        def settled(_: IntArray, granted: Granted) -> Yielded | None:
-            # The search goes on where the last one ended.
-            for _time in range(_TIMES):
-                value = search.settled(granted)
-                if value is None:
-                    return None
-                state, excess = self._state(search, displaced, value, granted)
-                if excess.max() <= TOLERANCE:
-                    return state
-                more = excess > -_CLOSE
-                extended = self._extended(search.unknowns, more, displaced)
-                search.extend(extended, excess[more] > TOLERANCE)
-                if len(search.active) > _GROWN:
-                    return None
-            return None
-
         try:
-            return hardened(self._limits.softness, np.zeros(0, dtype=np.int64), settled)
+            search = _Search(
+                self._structure,
+                self._equations,
+                *(each.reshape(-1, 6)[self._order].reshape(-1) for each in (loads, elastic)),
+            )
+            if search.size > LARGEST:
+                return None
+            none = np.zeros(0, dtype=np.int64)
+            return hardened(self._equations.limits.softness, none, search.settled)
         except (np.linalg.LinAlgError, SlowError):
             return None
 
-    def _extended(self, known: _Unknowns, more: NDArray[np.bool_], displaced: Array) -> _Unknowns:
-        """The program with some of the (J, ROWS) rows more."""
-        joint, number = more.nonzero()
-        if not len(joint):
-            return known
-        rows = self._every[joint, number]
-        force = -(rows[:, None, :] @ self._stiffened[joint])[:, 0]
-        response = self._factor.solve(force.T)
-        stiff = rows * self._stiffness[joint]
-        every_joint = np.concatenate([known.joint, joint])
-        every_rows = np.concatenate([known.rows, rows])
-        same, before = joint[:, None] == every_joint, len(known.joint)
-        beside = -(force @ known.response)
-        beside[:, known.contacts :] += same[:, :before] * (stiff @ known.rows.T)
-        corner = same[:, before:] * (stiff @ rows.T) - force @ response
-        # Rows of one joint share its softness; a little more of their own sets them apart.
-        soft = self._limits.softness[joint]
-        beside[:, known.contacts :] += same[:, :before] * soft[:, None]
-        corner += same[:, before:] * soft[:, None]
-        np.einsum("ii->i", corner)[:] += APART * soft
-        wrench = self._wrench(displaced)
-        target = (rows * wrench[joint]).sum(axis=1) - self._limits.limit[joint]
-        return _Unknowns(
-            joint=every_joint,
-            number=np.concatenate([known.number, number]),
-            rows=every_rows,
-            force=np.concatenate([known.force, force]),
-            response=np.concatenate([known.response, response], axis=1),
-            matrix=_bordered(known.matrix, beside, corner),
-            target=np.concatenate([known.target, target]),
-        )
-
-    def _state(
-        self, search: _Search, displaced: Array, value: Array, granted: Granted
-    ) -> tuple[Yielded, Array]:
-        """The forces, and by how much they exceed the (J, ROWS) rows that the program lacks."""
-        unknowns, active = search.unknowns, search.active
-        contacts, joint = unknowns.contacts, unknowns.joint
-        multiplier = value[contacts:]
-        soft = self._limits.softness[joint] * multiplier
-        overload = np.bincount(joint, soft, len(self._every)) - granted.joint
-        displaced = displaced - unknowns.response @ value
-        slip = np.zeros_like(self._stiffness)
-        np.add.at(slip, joint, unknowns.rows * multiplier[:, None])
-        wrench = self._wrench(displaced) - self._stiffness * slip
-        push = self._firm * (self._closing @ displaced - self._gap + value[:contacts])
-        push[active[:contacts]] = 0.0
-        own, closed = np.flatnonzero(active[contacts:]), np.flatnonzero(~active[:contacts])
-        members = joint[own] * ROWS + unknowns.number[own]
-        order = np.argsort(members)
-        state = Yielded(
-            wrench=wrench,
-            push=push,
-            members=np.concatenate([members[order], len(self._every) * ROWS + closed]),
-            multiplier=np.concatenate([multiplier[own][order], push[closed]]),
-        )
-        bound = (self._limits.limit + np.maximum(overload, 0.0))[:, None]
-        values = self._values(wrench)
-        values[joint, unknowns.number] = 0.0
-        return state, values - bound
-
-    def _wrench(self, displaced: Array) -> Array:
-        """(J, 6) scaled wrenches of joints that do not yield."""
-        return self._stiffness * (self._strain @ displaced).reshape(-1, 6)
-
-    def _values(self, wrench: Array) -> Array:
-        """(J, ROWS) all rows of (J, 6) scaled wrenches."""
-        return np.matmul(self._every, wrench[:, :, None])[:, :, 0]
-
-
-def _bordered(matrix: Array, beside: Array, corner: Array) -> Array:
-    """A symmetric matrix with more rows and columns."""
-    first = len(matrix)
-    if not first:
-        return corner
-    larger = np.empty((first + len(corner), first + len(corner)))
-    larger[:first, :first] = matrix
-    larger[first:, :first], larger[:first, first:] = beside, beside.T
-    larger[first:, first:] = corner
-    return larger
-
 
 class _Search:
-    """The search for the active set.
+    """The search for the active set under given loads.
 
     Args:
-        unknowns: The program.
-        active: (m,) what of z is taken to be positive at first.
-        firm: Stiffness of a contact [N/m].
-
-    Attributes:
-        unknowns: The program.
-        active: (m,) what of z is positive where the search is.
+        structure: The structure.
+        equations: Its limits and gaps.
+        loads: (F,) scaled loads [N].
+        elastic: (F,) displacements of the bonded structure under them, without contacts.
     """
 
-    def __init__(self, unknowns: _Unknowns, active: NDArray[np.bool_], firm: float) -> None:
-        self.unknowns, self.active, self._firm = unknowns, active, firm
-        self._known: tuple[NDArray[np.bool_], Array] | None = None
+    def __init__(
+        self, structure: _Structure, equations: Equations, loads: Array, elastic: Array
+    ) -> None:
+        self._structure = structure
+        self._gap, self._limit = equations.gap, equations.limits.limit
+        contacts, first = len(self._gap), ROWS * len(self._limit)
+        closing, bonded = _bonded(*structure.arrays, elastic)
+        near = np.flatnonzero(bonded > _NEAR * np.repeat(self._limit, ROWS) + TOLERANCE)
+        self._unknowns = np.concatenate([first + np.arange(contacts), near])
+        self._active = np.concatenate(
+            [closing < self._gap, bonded[near] > self._limit[near // ROWS] + TOLERANCE]
+        )
+        self._loads = loads
+        self._response, self._matrix = np.zeros((len(loads), 0)), np.zeros((0, 0))
+        self._upper, self._factored = self._matrix, -1
 
-    def extend(self, unknowns: _Unknowns, active: NDArray[np.bool_]) -> None:
-        """Goes on with more rows, and which of them are positive at first."""
-        self.unknowns, self.active = unknowns, np.concatenate([self.active, active])
-        self._known = None
+    @property
+    def size(self) -> int:
+        """Contacts and rows that are looked at."""
+        return len(self._unknowns)
 
-    def settled(self, granted: Granted) -> Array | None:
-        """(m,) z for granted overloads; None if its active set is not found."""
-        unknowns = self.unknowns
-        target = unknowns.target.copy()
-        own = unknowns.joint * ROWS + unknowns.number
-        target[unknowns.contacts :] += granted.joint[unknowns.joint] + granted.row[own]
-        value = self._pivoted(target, min(_ROUNDS, _AT_ONCE + len(target) // _MORE))
-        if value is None:
-            likely = _likely(unknowns.matrix, target)
-            if likely is not None:
-                self.active = likely
-                value = self._pivoted(target, _ROUNDS)
-        return value
+    @cached_property
+    def _displaced(self) -> Array:
+        """(F,) displacements where nothing yields and all contacts hold."""
+        structure = self._structure
+        return _displaced(*structure.arrays, structure.factor, self._loads, self._gap)
 
-    def _pivoted(self, target: Array, rounds: int) -> Array | None:
-        """What a few changes of all wrong members at once lead to."""
-        contacts, matrix = self.unknowns.contacts, self.unknowns.matrix
-        least = np.empty(len(target))
-        least[:contacts] = -PUSH_TOLERANCE / self._firm
-        gradient = np.full(len(target), -TOLERANCE)
-        gradient[:contacts] = -PUSH_TOLERANCE
-        for _ in range(rounds):
-            value = self._value(target)
-            least[contacts:] = -NEGATIVE * np.abs(value[contacts:]).max(initial=0.0)
-            short = matrix @ value - target
-            wrong = np.where(self.active, value < least, short < gradient)
-            if not wrong.any():
-                return value
-            self.active = self.active ^ wrong
+    def settled(self, _: IntArray, granted: Granted) -> Yielded | None:
+        """Forces with softness; see `hardened`. It goes on where it ended before."""
+        structure = self._structure
+        for _time in range(_TIMES):
+            if len(self._unknowns) > _GROWN:
+                return None
+            if len(self._unknowns) > len(self._matrix):
+                self._response, self._matrix = _extended(
+                    *structure.arrays,
+                    structure.factor,
+                    self._unknowns,
+                    self._response,
+                    self._matrix,
+                )
+                self._upper, self._factored = np.empty_like(self._matrix), -1
+            wrench, push, multiplier, excess, self._factored = _settled(
+                *structure.arrays,
+                self._gap,
+                self._limit,
+                granted.joint,
+                granted.row,
+                self._displaced,
+                self._unknowns,
+                self._response,
+                self._matrix,
+                self._active,
+                self._upper,
+                self._factored,
+            )
+            if self._factored < 0:
+                return None
+            if excess.max() <= TOLERANCE:
+                members = np.flatnonzero(np.isfinite(multiplier))
+                return Yielded(wrench, push, members, multiplier[members])
+            more = np.flatnonzero(excess > -_CLOSE)
+            self._unknowns = np.concatenate([self._unknowns, more])
+            self._active = np.concatenate([self._active, excess[more] > TOLERANCE])
         return None
 
-    def _value(self, target: Array) -> Array:
-        """(m,) the active unknowns as they have to be, the others zero."""
-        active, known = self.active, self._known
-        at = active.nonzero()[0]
-        value = np.zeros(len(target))
-        if not len(at):
-            return value
-        if known is None or known[0] is not active:
-            # The transpose of a symmetric matrix is laid out as LAPACK wants it.
-            square = self.unknowns.matrix[at[:, None], at].T
-            factor, info = _potrf(square, clean=0, overwrite_a=1)
-            if info:
-                raise np.linalg.LinAlgError("not positive definite")
-            self._known = known = active, factor
-        value[at] = _potrs(known[1], target[at])[0]
-        return value
+
+@compiled
+def _row_values(every: Array, wrench: Array) -> Array:
+    """(J * ROWS,) all rows of (J, 6) wrenches."""
+    joints, rows, _ = every.shape
+    values = np.zeros(joints * rows)
+    for j in range(joints):
+        for r in range(rows):
+            for c in range(6):
+                values[j * rows + r] += every[j, r, c] * wrench[j, c]
+    return values
 
 
-def _likely(matrix: Array, target: Array) -> NDArray[np.bool_] | None:
-    """Unknowns that will be positive, by an interior point method."""
-    # In units in which all diagonal entries are one.
-    unit = 1.0 / np.sqrt(np.einsum("ii->i", matrix))
-    matrix = matrix * unit[:, None] * unit
-    solver, none = dense_interior_solver(_LIKELY), None
-    solver.settings.eps_dual_inf = _NEVER
-    lower = np.zeros(len(matrix))
-    solver.setup(matrix.T, -target * unit, none, none, none, none, none, lower, none)
-    if solver.solve() != piqp.PIQP_SOLVED:
-        return None
-    return solver.result.x > solver.result.z_bl
+@compiled
+def _bonded(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    weight: Array,
+    every: Array,
+    softness: Array,
+    displaced: Array,
+) -> tuple[Array, Array]:
+    """(V,) how far contacts close and (J * ROWS,) all rows, where nothing yields."""
+    opening = multiplied(value, column, start, displaced)
+    joints = len(softness)
+    wrench = (weight[: 6 * joints] * opening[: 6 * joints]).reshape(joints, 6)
+    return opening[6 * joints :], _row_values(every, wrench)
+
+
+@compiled
+def _displaced(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    weight: Array,
+    every: Array,
+    softness: Array,
+    factor: Array,
+    loads: Array,
+    gap: Array,
+) -> Array:
+    """(F,) displacements under loads where nothing yields and all contacts hold."""
+    right = loads.copy().reshape(len(loads), 1)
+    first = 6 * len(softness)
+    for v in range(len(gap)):
+        for p in range(start[first + v], start[first + v + 1]):
+            right[column[p], 0] += weight[first + v] * gap[v] * value[p]
+    solve_in_band(factor, right)
+    return right.reshape(len(loads))
+
+
+@compiled
+def _extended(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    weight: Array,
+    every: Array,
+    softness: Array,
+    factor: Array,
+    unknowns: IntArray,
+    response: Array,
+    matrix: Array,
+) -> tuple[Array, Array]:
+    """The program with more unknowns.
+
+    Args:
+        value: This and the next ones are those of `_Structure`.
+        column: See there.
+        start: See there.
+        weight: See there.
+        every: See there.
+        softness: See there.
+        factor: See there.
+        unknowns: (m,) all of them, rows as joint * ROWS + row, contacts as J * ROWS + v.
+        response: (F, k) displacements by a unit of each of the first k.
+        matrix: (k, k) M for these.
+
+    Returns:
+        The same of all.
+    """
+    joints, rows, _ = every.shape
+    first, known, count = joints * rows, len(matrix), len(unknowns)
+    size = len(response)
+    loads = np.zeros((count - known, size))
+    for i in range(known, count):
+        load = loads[i - known]
+        joint, row = divmod(unknowns[i], rows)
+        if unknowns[i] >= first:
+            r = 6 * joints + unknowns[i] - first
+            for p in range(start[r], start[r + 1]):
+                load[column[p]] += weight[r] * value[p]
+        else:
+            for c in range(6):
+                r = 6 * joint + c
+                force = -every[joint, row, c] * weight[r]
+                for p in range(start[r], start[r + 1]):
+                    load[column[p]] += force * value[p]
+    new = loads.T.copy()
+    solve_in_band(factor, new)
+    larger_response = np.empty((size, count))
+    larger_response[:, :known], larger_response[:, known:] = response, new
+    larger = np.zeros((count, count))
+    larger[:known, :known] = matrix
+    for i in range(known, count):
+        own, load = larger[i], loads[i - known]
+        for f in range(size):
+            if load[f] != 0.0:
+                own -= load[f] * larger_response[f]
+        if unknowns[i] >= first:
+            own[i] += weight[6 * joints + unknowns[i] - first]
+            continue
+        joint, row = divmod(unknowns[i], rows)
+        for k in range(count):
+            if unknowns[k] // rows == joint:
+                # Rows of one joint share its softness; a little more of its own sets it apart.
+                own[k] += softness[joint]
+                for c in range(6):
+                    stiff = weight[6 * joint + c] * every[joint, row, c]
+                    own[k] += stiff * every[joint, unknowns[k] % rows, c]
+        own[i] += APART * softness[joint]
+    larger[:known, known:] = larger[known:, :known].T
+    return larger_response, larger
+
+
+@compiled
+def _settled(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    weight: Array,
+    every: Array,
+    softness: Array,
+    gap: Array,
+    limit: Array,
+    granted: Array,
+    granted_row: Array,
+    displaced: Array,
+    unknowns: IntArray,
+    response: Array,
+    matrix: Array,
+    active: NDArray[np.bool_],
+    upper: Array,
+    factored: int,
+) -> tuple[Array, Array, Array, Array, int]:
+    """Solves the program and gives the forces.
+
+    Args:
+        value: This and the next ones are those of `_Structure`.
+        column: See there.
+        start: See there.
+        weight: See there.
+        every: See there.
+        softness: See there.
+        gap: (V,) of the contacts [m].
+        limit: (J,) of the joints.
+        granted: See `Granted`.
+        granted_row: See there.
+        displaced: (F,) displacements where nothing yields and all contacts hold.
+        unknowns: See `_extended`.
+        response: See there.
+        matrix: See there.
+        active: See `pivoted`.
+        upper: See there.
+        factored: See there.
+
+    Returns:
+        (J, 6) scaled wrenches and (V,) pushes [N], (J * ROWS + V,) multipliers of active members
+        (nan for others), (J * ROWS,) by how much rows are exceeded that the program lacks, and the
+        size of the factor of what is active, -1 if that was not found.
+    """
+    joints, rows, _ = every.shape
+    first, count, firm = joints * rows, len(unknowns), weight[6 * joints :]
+    opening = multiplied(value, column, start, displaced)
+    target = np.empty(count)
+    floor, tolerance = np.full(count, NEGATIVE), np.full(count, TOLERANCE)
+    contacts = len(gap)
+    for i in range(count):
+        if unknowns[i] >= first:
+            v = unknowns[i] - first
+            target[i] = -firm[v] * (opening[6 * joints + v] - gap[v])
+            floor[i], tolerance[i] = PUSH_TOLERANCE / firm[v], PUSH_TOLERANCE
+        else:
+            joint, row = divmod(unknowns[i], rows)
+            target[i] = granted[joint] + granted_row[unknowns[i]] - limit[joint]
+            for c in range(6):
+                force = weight[6 * joint + c] * opening[6 * joint + c]
+                target[i] += every[joint, row, c] * force
+    z, factored, found = pivoted(
+        matrix, target, floor, tolerance, contacts, active, upper, factored
+    )
+    opening = multiplied(value, column, start, displaced - response @ z)
+    overload = -granted
+    for i in range(count):
+        if unknowns[i] < first:
+            joint, row = divmod(unknowns[i], rows)
+            overload[joint] += softness[joint] * z[i]
+            for c in range(6):
+                opening[6 * joint + c] -= every[joint, row, c] * z[i]
+    wrench = (weight[: 6 * joints] * opening[: 6 * joints]).reshape(joints, 6)
+    excess = _row_values(every, wrench)
+    multiplier = np.full(first + contacts, np.nan)
+    push = np.zeros(contacts)
+    for i in range(count):
+        member = unknowns[i]
+        if member < first:
+            excess[member] = 0.0
+            if active[i]:
+                multiplier[member] = z[i]
+        elif not active[i]:
+            v = member - first
+            push[v] = firm[v] * (opening[6 * joints + v] - gap[v] + z[i])
+            multiplier[member] = push[v]
+    for j in range(joints):
+        for r in range(rows):
+            excess[j * rows + r] -= limit[j] + max(overload[j], 0.0)
+    return wrench, push, multiplier, excess, factored if found else -1

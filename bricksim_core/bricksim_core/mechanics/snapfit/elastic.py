@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.snapfit.cholesky import (
     Band,
     BandCholesky,
@@ -30,7 +31,7 @@ from bricksim_core.mechanics.snapfit.cholesky import (
 )
 from bricksim_core.mechanics.snapfit.dissection import Dissection, dissect
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 DENSE = 90
@@ -126,46 +127,22 @@ class ElasticStructure:
         shape = (6 * count, len(self.free))
         return sp.csr_array((value[kept], column[kept], indptr), shape=shape)
 
-    def push_loads(
+    def closing(
         self, low: IntArray, high: IntArray, points: Array, normals: Array
-    ) -> sp.csc_array:
-        """Loads by forces between two parts each.
+    ) -> tuple[Array, IntArray, IntArray]:
+        """How far contacts between two parts each close by displacements.
 
         Args:
-            low: (V,) part that a force pushes against its normal; held parts take it silently.
-            high: (V,) part that it pushes along its normal.
+            low: (V,) part on the side that a normal points from; held parts do not move.
+            high: (V,) part on the other side.
             points: (V, 3) where [m].
             normals: (V, 3) unit normals.
 
         Returns:
-            (F, V) sparse loads [N] per newton.
+            Values, columns and beginnings of the rows of a sparse (V, F) matrix. Its transpose,
+            with the other sign, gives the loads [N] of pushes of a newton each.
         """
-        value = self._push_wrenches(low, high, points, normals)
-        ends = np.column_stack([low, high])
-        row = 6 * self.node[ends][:, :, None] + np.arange(6)
-        kept = (value != 0.0) & (row >= 0)
-        columns = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=(1, 2)))])
-        return sp.csc_array((value[kept], row[kept], columns), shape=(len(self.free), len(low)))
-
-    def dense_push_loads(
-        self, low: IntArray, high: IntArray, points: Array, normals: Array
-    ) -> Array:
-        """(V, F) transposed `push_loads`, for few parts."""
-        if not len(low):
-            return np.zeros((0, self.size))
-        value = self._push_wrenches(low, high, points, normals)
-        # The last node is what is held.
-        loads = np.zeros((len(low), len(self._parts) + 1, 6))
-        every = np.arange(len(low))
-        loads[every, self.node[low]] = value[:, 0]
-        loads[every, self.node[high]] = value[:, 1]
-        return loads[:, :-1].reshape(len(low), len(self.free))
-
-    def _push_wrenches(self, low: IntArray, high: IntArray, points: Array, normals: Array) -> Array:
-        """(V, 2, 6) scaled wrenches of unit pushes on the parts on both sides."""
-        arm = (points[:, None] - self._coms[np.column_stack([low, high])]) / STUD_PITCH
-        force = np.stack([-normals, normals], axis=1)
-        return np.concatenate([force, cross(arm, force)], axis=2)
+        return _closing_rows(low, high, points, normals, self._coms, self.node)
 
     def nodes(self, parts: IntArray) -> IntArray:
         """Numbers of parts among those that are free, -1 for others."""
@@ -250,6 +227,11 @@ class ElasticStructure:
         """The factored stiffness, worked out once."""
         return self._factor
 
+    @property
+    def points(self) -> Array:
+        """(n, 3) centres of mass of the parts that are free [m]."""
+        return self._coms[self._parts]
+
     def displacements(self, loads: Array) -> Array:
         """(F,) or (F, m) scaled displacements [m] under (F,) or (F, m) scaled loads [N]."""
         return self._factor.solve(loads)
@@ -321,6 +303,30 @@ class Origin:
             dissection, same = larger
             known = {new: known[block] for new, block in same.items() if block in known}
         return dissection, known
+
+
+@compiled
+def _closing_rows(
+    low: IntArray, high: IntArray, points: Array, normals: Array, coms: Array, node: IntArray
+) -> tuple[Array, IntArray, IntArray]:
+    """See `ElasticStructure.closing`."""
+    count, used = len(low), 0
+    value, column = np.empty(12 * count), np.empty(12 * count, dtype=np.int64)
+    start = np.zeros(count + 1, dtype=np.int64)
+    shift = np.empty(6)
+    for v in range(count):
+        for part, sign in ((low[v], 1.0), (high[v], -1.0)):
+            if node[part] >= 0:
+                x, y, z = (points[v] - coms[part]) / STUD_PITCH
+                a, b, c = sign * normals[v]
+                shift[:3] = a, b, c
+                shift[3:] = y * c - z * b, z * a - x * c, x * b - y * a
+                for axis in range(6):
+                    if shift[axis] != 0.0:
+                        value[used], column[used] = shift[axis], 6 * node[part] + axis
+                        used += 1
+        start[v + 1] = used
+    return value[:used], column[:used], start
 
 
 _END = np.array([0, 1] * 12)

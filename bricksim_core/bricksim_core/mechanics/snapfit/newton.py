@@ -17,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
+from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.snapfit.band import multiplied
 from bricksim_core.mechanics.snapfit.cholesky import BandCholesky, BlockCholesky
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.normal import NormalMatrix
@@ -26,6 +27,7 @@ from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
     PUSH_TOLERANCE,
+    TOLERANCE,
     Equations,
     Granted,
     SlowError,
@@ -52,27 +54,19 @@ _LITTLE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Joints with known active rows.
+    """Joints with N known active rows, at most A of a joint.
 
     Attributes:
-        own: The active rows, as joint * ROWS + row.
+        own: (N,) the active rows, as joint * ROWS + row.
         softness: (J,) of the joints.
-        yielding: (Y,) joints with active rows, at most A of them.
-        which: Number of the yielding joint of each active row.
-        rank: Number of each active row among those of its joint.
-        stiff_rows: (Y, A, 6) R_A D.
-        release: (Y, A, 6) multipliers by strain.
-        pressing: (Y, A) how far they fall as the limit of their joint rises.
-        parting: (Y, A, A) the same for the limits of single rows.
+        release: (N, 6) their multipliers by the strain of their joint.
+        pressing: (N,) how far these fall as the limit of the joint rises.
+        parting: (N, A) the same for the limits of its active rows.
         blocks: (J, 6, 6) stiffness.
     """
 
     own: IntArray
     softness: Array
-    yielding: IntArray
-    which: IntArray
-    rank: IntArray
-    stiff_rows: Array
     release: Array
     pressing: Array
     parting: Array
@@ -109,17 +103,8 @@ class NewtonSolver:
     def __init__(self, equations: Equations, normal: NormalMatrix) -> None:
         structure, self._equations = equations.structure, equations
         self._normal = normal
-        # Strains of the joints, then approaches at the contacts; transposed: their loads.
-        strain, push_loads = structure.strain, equations.push_loads
-        entries = (
-            np.concatenate([strain.data, -push_loads.data]),
-            np.concatenate([strain.indices, push_loads.indices]),
-            np.concatenate([strain.indptr, push_loads.indptr[1:] + strain.indptr[-1]]),
-        )
-        shape = (len(structure.stiffness) + len(equations.gap), structure.size)
-        self._opening = sp.csr_array(entries, shape=shape)
-        self._pull = sp.csc_array(entries, shape=shape[::-1])
         self._stiffness = structure.stiffness.reshape(-1, 6)
+        self._every = equations.every
         self._first_push = len(equations.limits.limit) * ROWS
 
     def solve(self, loads: Array, guess: IntArray) -> Yielded | None:
@@ -175,40 +160,39 @@ class NewtonSolver:
         Raises:
             LinAlgError: Rounding stood in the way.
         """
-        stiffness, gap = self._stiffness, self._equations.gap
-        firm, rows = known.firm, known.rows
-        yielding, stiff_rows = rows.yielding, rows.stiff_rows
-        bound = (self._equations.limits.limit - granted.joint)[yielding]
-        single = np.zeros((*rows.pressing.shape, 1))
-        single[rows.which, rows.rank, 0] = granted.row[rows.own]
-        held = rows.pressing * bound[:, None] - (rows.parting @ single)[:, :, 0]
-        count = stiffness.size
-        force = np.zeros(count + len(gap))
-        wrench, push = force[:count].reshape(-1, 6), force[count:]
-        wrench[yielding] = (held[:, None, :] @ stiff_rows)[:, 0]
-        push[:] = -firm * gap
-        displaced = known.cholesky.solve(loads - self._pull @ force)
+        rows, gap = known.rows, self._equations.gap
+        bound = self._equations.limits.limit - granted.joint
+        held = _held(rows.own, rows.pressing, rows.parting, bound, granted.row)
+        # At rest what is not balanced are the loads less what limits hold.
+        displaced = np.zeros(len(loads))
+        worst = goal = last = np.inf
         load = float(np.abs(loads).max(initial=0.0))
-        last = np.inf
-        multiplier, closing = held, gap
-        for _ in range(_REFINEMENTS):
-            opening = self._opening @ displaced
-            strain, closing = opening[:count].reshape(-1, 6), opening[count:] - gap
-            multiplier = (rows.release @ strain[yielding, :, None])[:, :, 0] - held
-            np.multiply(stiffness, strain, out=wrench)
-            wrench[yielding] -= (multiplier[:, None, :] @ stiff_rows)[:, 0]
-            np.multiply(firm, closing, out=push)
-            lack = loads - self._pull @ force
-            worst = float(np.abs(lack).max(initial=0.0))
-            goal = max(load, float(np.abs(wrench).max(initial=0.0)))
-            if not _ROUNDING * goal < worst < 0.5 * last:
-                break
-            displaced, last = displaced + known.cholesky.solve(lack), worst
+        for refinement in range(_REFINEMENTS + 1):
+            wrench, push, multiplier, closing, lack = _forces(
+                *self._equations.opening,
+                self._every,
+                self._stiffness,
+                rows.own,
+                rows.release,
+                held,
+                known.firm,
+                gap,
+                loads,
+                displaced,
+            )
+            if refinement:
+                worst = float(np.abs(lack).max(initial=0.0))
+                goal = max(load, float(np.abs(wrench).max(initial=0.0)))
+                if not _ROUNDING * goal < worst < 0.5 * last:
+                    break
+                last = worst
+            if refinement < _REFINEMENTS:
+                displaced = displaced + known.cholesky.solve(lack)
         if not min(worst, last) <= _BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
-        overload = -granted.joint
-        overload[yielding] += rows.softness[yielding] * multiplier.sum(axis=1)
-        values = np.concatenate([multiplier[rows.which, rows.rank], push[known.closed]])
+        overload = np.bincount(rows.own // ROWS, multiplier, len(bound)) * rows.softness
+        overload -= granted.joint
+        values = np.concatenate([multiplier, push[known.closed]])
         return Yielded(wrench, push, known.members, values), overload, closing
 
     def tangent(
@@ -238,59 +222,21 @@ class NewtonSolver:
 
     def _rows(self, own: IntArray, softness: Array) -> _Rows:
         """Joints with these rows at their limits."""
-        stiffness = self._stiffness
-        joint, row = np.divmod(own, ROWS)
-        first = np.flatnonzero(np.diff(joint, prepend=-1))
-        yielding = joint[first]
-        which = np.searchsorted(yielding, joint)
-        rank = np.arange(len(own)) - first[which]
-        width = int(rank.max(initial=-1)) + 1
-        rows = np.zeros((len(yielding), width, 6))
-        rows[which, rank] = self._equations.limits.rows_of(yielding)[which, row]
-        taken = np.zeros((len(yielding), width))
-        taken[which, rank] = 1.0
-        soft = softness[yielding]
-        stiff_rows = rows * stiffness[yielding][:, None, :]
-        matrix = stiff_rows @ rows.swapaxes(1, 2)
-        matrix += soft[:, None, None] * taken[:, :, None] * taken[:, None, :]
-        diagonal = np.arange(width)
-        matrix[:, diagonal, diagonal] += np.where(taken, APART * soft[:, None], 1.0)
-        right = np.zeros((len(yielding), width, 7 + width))
-        right[:, :, :6], right[:, :, 6] = stiff_rows, taken
-        right[:, diagonal, 7 + diagonal] = taken
-        solved = np.linalg.solve(matrix, right)
-        release = solved[:, :, :6]
-        blocks = np.zeros((len(stiffness), 6, 6))
-        axes = np.arange(6)
-        blocks[:, axes, axes] = stiffness
-        blocks[yielding] -= stiff_rows.swapaxes(1, 2) @ release
-        return _Rows(
-            own=own,
-            softness=softness,
-            yielding=yielding,
-            which=which,
-            rank=rank,
-            stiff_rows=stiff_rows,
-            release=release,
-            pressing=solved[:, :, 6],
-            parting=solved[:, :, 7:],
-            blocks=blocks,
-        )
+        return _Rows(own, softness, *_yielding(own, self._every, self._stiffness, softness))
 
     def changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
-        """What has to enter or leave the active set."""
-        limits, first = self._equations.limits, self._first_push
-        members, count = state.members, np.searchsorted(state.members, self._first_push)
-        own, held = members[:count], members[count:] - first
-        entering, _ = limits.exceeded(state.wrench, overload, own)
-        least = -NEGATIVE * np.abs(state.multiplier[:count]).max(initial=0.0)
-        leaving = own[state.multiplier[:count] < least]
-
-        closing[held] = -np.inf
-        little = max(PUSH_TOLERANCE, _LITTLE * float(np.abs(state.wrench).max(initial=0.0)))
-        pressed = np.flatnonzero(closing > little * self._equations.compliance)
-        pulling = held[state.push[held] < -little]
-        return np.concatenate([entering, leaving, pressed + first, pulling + first])
+        """What has to enter or leave the active set, sorted."""
+        least = _LITTLE * float(np.abs(state.wrench).max(initial=0.0))
+        return _changes(
+            self._every,
+            self._equations.limits.limit + np.maximum(overload, 0.0),
+            self._equations.compliance,
+            state.members,
+            state.multiplier,
+            state.wrench,
+            closing,
+            max(PUSH_TOLERANCE, least),
+        )
 
 
 class _Settling:
@@ -342,3 +288,181 @@ class _Settling:
         if known is None or not np.array_equal(known.members, members):
             known = self._known = self._solver.tangent(members, self._softness, known)
         return self._solver.state(self._loads, known, granted)
+
+
+@compiled
+def _yielding(
+    own: IntArray, every: Array, stiffness: Array, softness: Array
+) -> tuple[Array, Array, Array, Array]:
+    """What `_Rows` has of these active rows: release, pressing, parting and blocks."""
+    joints, rows, _ = every.shape
+    count, widest = len(own), 0
+    release, pressing = np.zeros((count, 6)), np.zeros(count)
+    blocks = np.zeros((joints, 6, 6))
+    for j in range(joints):
+        for c in range(6):
+            blocks[j, c, c] = stiffness[j, c]
+    for first in range(count):
+        last = first
+        while last < count and own[last] // rows == own[first] // rows:
+            last += 1
+        widest = max(widest, last - first)
+    parting = np.zeros((count, widest))
+    first = 0
+    while first < count:
+        joint, last = own[first] // rows, first
+        while last < count and own[last] // rows == joint:
+            last += 1
+        width = last - first
+        active = np.zeros((width, 6))
+        for i in range(width):
+            active[i] = every[joint, own[first + i] % rows]
+        stiff = active * stiffness[joint]
+        matrix = stiff @ active.T + softness[joint]
+        right = np.zeros((width, 7 + width))
+        right[:, :6], right[:, 6] = stiff, 1.0
+        for i in range(width):
+            matrix[i, i] += APART * softness[joint]
+            right[i, 7 + i] = 1.0
+        solved = np.linalg.solve(matrix, right)
+        release[first:last], pressing[first:last] = solved[:, :6], solved[:, 6]
+        parting[first:last, :width] = solved[:, 7:]
+        blocks[joint] -= stiff.T @ np.ascontiguousarray(solved[:, :6])
+        first = last
+    return release, pressing, parting, blocks
+
+
+@compiled
+def _held(own: IntArray, pressing: Array, parting: Array, bound: Array, granted: Array) -> Array:
+    """(N,) what limits take from the multipliers of active rows.
+
+    Args:
+        own: See `_Rows`.
+        pressing: See there.
+        parting: See there.
+        bound: (J,) limits of the joints.
+        granted: (J * ROWS,) what single rows are granted.
+    """
+    held = np.zeros(len(own))
+    first = 0
+    for i in range(len(own)):
+        joint = own[i] // ROWS
+        if own[first] // ROWS != joint:
+            first = i
+        held[i] = pressing[i] * bound[joint]
+        for k in range(first, min(first + parting.shape[1], len(own))):
+            if own[k] // ROWS == joint:
+                held[i] -= parting[i, k - first] * granted[own[k]]
+    return held
+
+
+@compiled
+def _forces(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    every: Array,
+    stiffness: Array,
+    own: IntArray,
+    release: Array,
+    held: Array,
+    firm: Array,
+    gap: Array,
+    loads: Array,
+    displaced: Array,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Forces under displacements, with known active rows.
+
+    Args:
+        value: See `Equations.opening`.
+        column: See there.
+        start: See there.
+        every: (J, ROWS, 6) all rows.
+        stiffness: (J, 6) scaled [N/m].
+        own: See `_Rows`.
+        release: See there.
+        held: From `_held`.
+        firm: See `_Tangent`.
+        gap: (V,) of the contacts [m].
+        loads: (F,) scaled loads [N].
+        displaced: (F,) scaled displacements [m].
+
+    Returns:
+        (J, 6) scaled wrenches and (V,) pushes [N], (N,) multipliers, (V,) how far parts would have
+        moved into each other [m], and (F,) what of the loads is not balanced [N].
+    """
+    joints, rows, _ = every.shape
+    opening = multiplied(value, column, start, displaced)
+    closing = opening[6 * joints :] - gap
+    wrench = opening[: 6 * joints].copy().reshape(joints, 6)
+    multiplier = -held
+    for i in range(len(own)):
+        for c in range(6):
+            multiplier[i] += release[i, c] * opening[6 * (own[i] // rows) + c]
+    for i in range(len(own)):
+        joint, row = divmod(own[i], rows)
+        for c in range(6):
+            wrench[joint, c] -= multiplier[i] * every[joint, row, c]
+    wrench *= stiffness
+    push = firm * closing
+    lack = loads.copy()
+    for r in range(len(opening)):
+        joint, axis = divmod(r, 6)
+        force = wrench[joint, axis] if joint < joints else push[r - 6 * joints]
+        if force != 0.0:
+            for p in range(start[r], start[r + 1]):
+                lack[column[p]] -= force * value[p]
+    return wrench, push, multiplier, closing, lack
+
+
+@compiled
+def _changes(
+    every: Array,
+    bound: Array,
+    compliance: Array,
+    members: IntArray,
+    multiplier: Array,
+    wrench: Array,
+    closing: Array,
+    little: float,
+) -> IntArray:
+    """What has to enter or leave the active set, sorted: of every joint the row that is exceeded
+    most, rows with negative multipliers, contacts that close and those that pull.
+
+    Args:
+        every: (J, ROWS, 6) all rows.
+        bound: (J,) what they may be.
+        compliance: (V,) of the contacts [m/N].
+        members: The active set; see `Yielded`.
+        multiplier: See there.
+        wrench: (J, 6) scaled wrenches [N].
+        closing: (V,) how far parts would have moved into each other [m].
+        little: Pull at a contact that counts as none [N].
+    """
+    joints, rows, _ = every.shape
+    first = joints * rows
+    active = np.zeros(first + len(closing), dtype=np.bool_)
+    changed = active.copy()
+    greatest = 0.0
+    for i in range(len(members)):
+        active[members[i]] = True
+        if members[i] < first:
+            greatest = max(greatest, abs(multiplier[i]))
+    for i in range(len(members)):
+        least = NEGATIVE * greatest if members[i] < first else little
+        changed[members[i]] = multiplier[i] < -least
+    for j in range(joints):
+        most, worst = TOLERANCE, -1
+        for r in range(rows):
+            if not active[j * rows + r]:
+                total = -bound[j]
+                for c in range(6):
+                    total += every[j, r, c] * wrench[j, c]
+                if total > most:
+                    most, worst = total, j * rows + r
+        if worst >= 0:
+            changed[worst] = True
+    for v in range(len(closing)):
+        if not active[first + v]:
+            changed[first + v] = closing[v] > little * compliance[v]
+    return np.flatnonzero(changed)

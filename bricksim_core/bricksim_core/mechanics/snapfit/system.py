@@ -15,6 +15,7 @@ from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.snapfit.balance import balance_of
+from bricksim_core.mechanics.snapfit.band import multiplied
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
 from bricksim_core.mechanics.snapfit.compact import CompactSolver
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
@@ -233,11 +234,9 @@ class SnapFitSystem:
     @cached_property
     def _equations(self) -> Equations:
         pushes, count = self.pushes, len(self.pushes)
-        push_loads = self._structure.push_loads(
-            pushes.low, pushes.high, pushes.point, pushes.normal
-        )
+        closing = self._structure.closing(pushes.low, pushes.high, pushes.point, pushes.normal)
         compliance = np.full(count, 1.0 / self.constants.face_stiffness)
-        return Equations(self._structure, self._limits, push_loads, pushes.gap, compliance)
+        return Equations(self._structure, self._limits, closing, pushes.gap, compliance)
 
     @cached_property
     def _limits(self) -> Limits:
@@ -283,19 +282,7 @@ class SnapFitSystem:
     def _compact(self) -> CompactSolver | None:
         if self._structure.size > COMPACT or len(self.pushes) > TOUCHING:
             return None
-        firm = self.constants.face_stiffness
-        return CompactSolver(
-            self._structure, self._limits, self._rows, self._approaches, self.pushes.gap, firm
-        )
-
-    @cached_property
-    def _approaches(self) -> Any:
-        """(V, F) how far contacts close per scaled displacement."""
-        pushes, structure = self.pushes, self._structure
-        sides = pushes.low, pushes.high, pushes.point, pushes.normal
-        if structure.size <= COMPACT:
-            return -structure.dense_push_loads(*sides)
-        return -self._equations.push_loads.T
+        return CompactSolver(self._equations)
 
     @cached_property
     def _whole(self) -> WholeProblem:
@@ -442,7 +429,7 @@ class SnapFitSystem:
         farthest = float(ways.max(initial=0.0))
         near = 2.0 * farthest >= self._least_gap
         if near:
-            closing = self._approaches @ displacements - self.pushes.gap
+            closing = multiplied(*self._equations.closing, displacements) - self.pushes.gap
             if (closing > PUSH_TOLERANCE / self.constants.face_stiffness).any():
                 return None
         wrench = self._structure.wrenches(displacements)

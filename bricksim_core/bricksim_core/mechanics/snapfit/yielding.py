@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -235,16 +236,38 @@ class Equations:
     Attributes:
         structure: The bonded structure: J, D, K.
         limits: R and what they allow.
-        push_loads: (F, V) sparse B.
+        closing: (V, F) -B^T: values, columns and beginnings of the rows of a sparse matrix.
         gap: (V,) [m].
         compliance: (V,) 1/k [m/N].
     """
 
     structure: ElasticStructure
     limits: Limits
-    push_loads: sp.csc_array
+    closing: tuple[Array, IntArray, IntArray]
     gap: Array
     compliance: Array
+
+    @cached_property
+    def push_loads(self) -> sp.csc_array:
+        """(F, V) sparse B."""
+        value, column, start = self.closing
+        return sp.csc_array((-value, column, start), shape=(self.structure.size, len(self.gap)))
+
+    @cached_property
+    def opening(self) -> tuple[Array, IntArray, IntArray]:
+        """Strains of the joints, then how far contacts close, by displacements: a (6 J + V, F)
+        matrix like `closing`."""
+        strain, (value, column, start) = self.structure.strain, self.closing
+        return (
+            np.concatenate([strain.data, value]),
+            np.concatenate([strain.indices.astype(np.int64), column]),
+            np.concatenate([strain.indptr[:-1].astype(np.int64), start + len(strain.data)]),
+        )
+
+    @cached_property
+    def every(self) -> Array:
+        """(J, ROWS, 6) all rows."""
+        return np.ascontiguousarray(self.limits.rows_of(np.arange(len(self.limits.limit))))
 
 
 @dataclass(frozen=True, eq=False)
