@@ -3,7 +3,8 @@
 
 NumPy costs a microsecond or more per call, whatever the size: where an algorithm takes hundreds of
 small steps one after the other, that is most of its time. Such a loop is written as a function over
-plain arrays with `compiled`.
+plain arrays with `compiled`. Compiling takes a second or more each, loading from disk some
+milliseconds; `bricksim_core.rehearsal` does both before it matters.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 
 from bricksim_core.spatial import Array
 
+_LOOPS: list[Any] = []
+
 
 def compiled[F: Callable[..., Any]](function: F) -> F:
     """A function over arrays and numbers, compiled for the types it is called with.
@@ -23,7 +26,14 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
     Sums are taken in the order of the source, divisions by zero give what NumPy gives. The machine
     code is kept beside the source, or in the user's cache folder where that cannot be written.
     """
-    return cast(F, numba.njit(cache=True, error_model="numpy", nogil=True)(function))
+    loop = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+    _LOOPS.append(loop)
+    return cast(F, loop)
+
+
+def loaded() -> dict[str, int]:
+    """For how many combinations of argument types each loop is ready, by name."""
+    return {f"{loop.__module__}.{loop.__name__}": len(loop.signatures) for loop in _LOOPS}
 
 
 @compiled

@@ -26,6 +26,7 @@ from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.setup import extent, standing
 from bricksim_core.formats import read_structure
+from bricksim_core.rehearsal import rehearse
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
 from bricksim_msgs import msg
@@ -130,6 +131,7 @@ class SimulatorNode(LifecycleNode):
             return response
 
     def _configure(self) -> None:
+        rehearse()
         config = SimulatorConfig(
             model=self._value("model"),
             seed=self._value("seed"),

@@ -10,6 +10,7 @@ from common import (
     REQUIREMENTS,
     ROOT,
     VENV,
+    clean_environment,
     digest,
     doing,
     is_done,
@@ -85,6 +86,20 @@ def _install_extra(name: str) -> bool:
     return True
 
 
+def _compile_loops() -> bool:
+    """Compiles the core's loops, which their first use would have to wait for."""
+    step = "compiled"
+    sources = (EDITABLE_CORE / EDITABLE_CORE.name).rglob("*.py")
+    key = digest(source for source in sources if "@compiled" in source.read_text())
+    if is_done(step, key):
+        return False
+    say("compiling loops of the mechanics")
+    with doing(step, key):
+        environment = clean_environment(OPENBLAS_NUM_THREADS="1")
+        run([PYTHON, "-m", "bricksim_core.rehearsal"], step, environment)
+    return True
+
+
 def ensure(extras: list[str], ros_source: str | None) -> bool:
     """Installs all packages that are not there yet in the locked versions.
 
@@ -100,6 +115,7 @@ def ensure(extras: list[str], ros_source: str | None) -> bool:
         if name in extras or (EXTRAS / name).is_dir():
             changed |= _install_extra(name)
     changed |= _install_editable(EDITABLE_CORE)
+    changed |= _compile_loops()
     if ros_source == "private":
         changed |= _install_editable(EDITABLE_ROS_RUNTIME)
     return changed

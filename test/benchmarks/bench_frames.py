@@ -17,6 +17,7 @@ import numpy as np
 from bricksim_core.events import Cause
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
+from bricksim_core.rehearsal import rehearse
 from bricksim_core.simulator import Simulator
 from bricksim_core.topology import Structure
 
@@ -66,6 +67,7 @@ def frame_times(structure: Structure, euler, height: float, seconds: float) -> t
 
 def run(quick: bool) -> list[dict[str, Any]]:
     """Rows: median, 99th percentile and maximum of drops and at rest; spawning."""
+    rehearse()
     rows = []
 
     def row(name: str, value: float) -> None:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""After the rehearsal nothing has to be compiled any more."""
+
+import subprocess
+import sys
+
+DROPS = """
+from bricksim_core.compiled import loaded
+from bricksim_core.experiments.setup import rotation_from_degrees, standing
+from bricksim_core.formats import parse_structure
+from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.rehearsal import rehearse
+from bricksim_core.simulator import Simulator
+
+rehearse()
+ready = loaded()
+text = "".join(
+    f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})\\n"
+    for z in range(9) for i in range(2) for j in range(2)
+)
+block = parse_structure(text, baseplate=None)
+analyze(block, loads={1: (0.0, 9.0, -3.0, 0.0, 0.0, 0.0)})
+for euler, height in (((0, 0, 0), 0.1), ((25, 40, 0), 0.5)):
+    simulator = Simulator()
+    pose = standing(block, rotation_from_degrees(*euler), height)
+    simulator.spawn(block, pose, fixed=())
+    events = [event for _ in range(60) for event in simulator.step().events]
+print(len(simulator.graph.component_ids), "pieces")
+late = {name: (ready.get(name), count) for name, count in loaded().items()
+        if count != ready.get(name)}
+assert not late, late
+"""
+
+
+def test_no_loop_is_compiled_in_a_run_after_the_rehearsal() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", DROPS], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout.split()[0]) > 1  # it broke
