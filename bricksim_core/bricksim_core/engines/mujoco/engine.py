@@ -483,7 +483,7 @@ class MujocoEngine:
         before = data.qpos.copy() if self._robots else None
         load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
         if not self._robots:  # among robots speculative contacts stay on
-            look_ahead(model, index.around, data.qpos[index.qpos], data.qvel[index.dof], dt)
+            look_ahead(model, data, index.around, index.qpos, index.dof, dt)
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
         velocity = data.qvel

@@ -3,43 +3,39 @@
 
 MuJoCo's speculative contacts stop a box at what it will reach in this step. They cost a lot: bodies
 that move are compared box by box instead of by their trees, and every two boxes that might meet are
-followed along their ways: two pieces of 500 bricks that fall together take 20 ms a step. So they
-are on only in steps in which two bodies may meet that move by more than half a layer of studs
-relative to each other, there where they may meet; what moves less cannot pass through anything.
-Boxes of large bodies that nothing can reach in such a step are hidden from all but the ground.
+followed along their ways: two pieces of 100 bricks that part take 5 ms a step. So they are on only
+in steps in which two boxes of different bodies may meet that move by more than half a layer of
+studs relative to each other; what moves less cannot pass through anything. In such a step boxes
+that meet no other body are hidden from all but the ground.
 
-All of this looks at spheres, around bodies and, for large ones, around groups of their boxes, and
-at the greatest relative motion of two bodies inside of them: two bodies that fall or tumble as one
-are at rest for each other.
+Bodies are compared by spheres around them first, boxes by spheres and then along the axes of their
+faces, all of them widened by the greatest relative motion there: two bodies that fall or tumble as
+one are at rest for each other.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.engines.mujoco.bodies import rotations
-from bricksim_core.engines.mujoco.bvh import along_curve
+from bricksim_core.compiled import compiled
 from bricksim_core.parts import STUD_HEIGHT
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 
 GROUND_TYPE = 3
 """Contact type of the ground: that of all geoms (1), and one that boxes always answer to (2)."""
 BOX_AFFINITY = 3
 """Contact types that boxes answer to."""
 _MASKED_AFFINITY = 2
-_MANY = 64
-"""Boxes from which on a body is large."""
-_GROUP = 12
-"""Boxes of a large body that share a sphere, at most."""
 _SLACK = 1e-3
-"""What spheres are widened by in addition [m]."""
-_MOST = 100_000
-"""Comparisons with spheres that are worth while."""
+"""What distances may be short by [m]."""
+_MOST = 1_000_000
+"""Comparisons of bodies that are worth while."""
 _SLOW = 0.5 * STUD_HEIGHT
 """Relative motion in a step [m] with which nothing passes through a layer of studs: what enters it
 is seen before it is through half of it."""
@@ -47,49 +43,21 @@ _SPECULATIVE = int(mujoco.mjtEnableBit.mjENBL_SPECULATIVE)
 
 
 @dataclass(frozen=True, eq=False)
-class LargeBody:
-    """A body with many boxes.
-
-    Attributes:
-        row: Which of the free components it is; their number for what the world holds.
-        geoms: Its geoms.
-        low: (B, 3) least corners of their bounds, from the sphere's centre, body axes [m].
-        high: (B, 3) greatest corners [m].
-        group: (B,) group of each.
-        centres: (G, 3) centres of spheres around the groups, like the corners [m].
-        radii: (G,) of these spheres [m].
-    """
-
-    row: int
-    geoms: slice
-    low: Array
-    high: Array
-    group: NDArray[np.intp]
-    centres: Array
-    radii: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Surroundings:
-    """Spheres around the F free components and, last, around what the world holds.
+    """The F free bodies and, last, what the world holds.
 
     Attributes:
-        reach: (F + 1,) radii [m]; those of free components are around their centres of mass. -inf
-            if the world holds nothing.
+        bodies: (F + 1,) bodies of the model.
+        reach: (F + 1,) radii of spheres around them [m]; those of free bodies are around their
+            centres of mass. -inf if the world holds nothing.
         held: (3,) centre of the last one, world [m].
-        large: Bodies with many boxes.
         alone: Whether there are less than two of these bodies, so that none meets another.
     """
 
+    bodies: NDArray[np.intp]
     reach: Array
     held: Array
-    large: tuple[LargeBody, ...]
     alone: bool
-
-    @cached_property
-    def large_rows(self) -> dict[int, LargeBody]:
-        """The large bodies by row."""
-        return {body.row: body for body in self.large}
 
 
 def surroundings(
@@ -104,45 +72,25 @@ def surroundings(
         held: Body of what the world holds.
     """
     reach = np.append(model.dof_length[dof[:, 3]], -np.inf)
-    centre, large = np.zeros(3), []
-    for row, element in enumerate([*body.tolist(), held]):
-        first, count = int(model.body_geomadr[element]), int(model.body_geomnum[element])
-        if not count or (element != held and count < _MANY):
-            continue
+    first, count = int(model.body_geomadr[held]), int(model.body_geomnum[held])
+    centre = np.zeros(3)
+    if count:
         geoms = slice(first, first + count)
-        low, high = _bounds(model, geoms)
-        if element == held:
-            least, greatest = low.min(axis=0), high.max(axis=0)
-            centre = 0.5 * (least + greatest)
-            reach[-1] = 0.5 * np.linalg.norm(greatest - least)
-            low, high = low - centre, high - centre
-        if count >= _MANY:
-            large.append(LargeBody(row, geoms, low, high, *_spheres(low, high)))
+        places, radii = model.geom_pos[geoms], model.geom_rbound[geoms, None]
+        least, greatest = (places - radii).min(axis=0), (places + radii).max(axis=0)
+        centre = 0.5 * (least + greatest)
+        reach[-1] = 0.5 * np.linalg.norm(greatest - least)
     alone = np.count_nonzero(np.isfinite(reach)) < 2
-    return Surroundings(reach, centre, tuple(large), bool(alone))
-
-
-def _bounds(model: mujoco.MjModel, geoms: slice) -> tuple[Array, Array]:
-    """Corners of geoms' bounds in their body's frame [m]."""
-    axes, centres = rotations(model.geom_quat[geoms]), model.geom_pos[geoms]
-    half = np.einsum("gij,gj->gi", np.abs(axes), model.geom_size[geoms])
-    return centres - half, centres + half
-
-
-def _spheres(low: Array, high: Array) -> tuple[NDArray[np.intp], Array, Array]:
-    """Groups of boxes that lie together: (B,) group of each, (G, 3) centres and (G,) radii of
-    spheres around them."""
-    order = along_curve(0.5 * (low + high))
-    starts = np.arange(0, len(order), _GROUP)
-    label = np.empty(len(order), dtype=np.intp)
-    label[order] = np.arange(len(order)) // _GROUP
-    least = np.minimum.reduceat(low[order], starts)
-    greatest = np.maximum.reduceat(high[order], starts)
-    return label, 0.5 * (least + greatest), 0.5 * np.linalg.norm(greatest - least, axis=1)
+    return Surroundings(np.append(body, held), reach, centre, bool(alone))
 
 
 def look_ahead(
-    model: mujoco.MjModel, around: Surroundings, positions: Array, velocities: Array, dt: float
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    around: Surroundings,
+    positions: NDArray[np.intp],
+    velocities: NDArray[np.intp],
+    dt: float,
 ) -> None:
     """Makes a model without robots ready for a step: speculative contacts where bodies may meet
     that would pass through each other, and nowhere else.
@@ -153,167 +101,394 @@ def look_ahead(
 
     Args:
         model: Changed in place.
+        data: Its state.
         around: Its bodies.
-        positions: (F, 7) of the free bodies.
-        velocities: (F, 6) of them [m/s, rad/s].
+        positions: (F, 7) addresses of the free bodies' positions.
+        velocities: (F, 6) those of their velocities.
         dt: Length of the step [s].
     """
-    motion = None if around.alone else _motion(around, positions, velocities, dt)
-    if motion is None or not _may_meet(around, motion):
-        model.opt.enableflags &= ~_SPECULATIVE
-        for body in around.large:
-            model.geom_contype[body.geoms] = 1
-            model.geom_conaffinity[body.geoms] = BOX_AFFINITY
+    ahead = bool(model.opt.enableflags & _SPECULATIVE)
+    if around.alone and not ahead:
         return
-    model.opt.enableflags |= _SPECULATIVE
-    for body in around.large:
-        near = _within_reach(around, motion, body)
-        model.geom_contype[body.geoms] = near
-        model.geom_conaffinity[body.geoms] = np.where(near, BOX_AFFINITY, _MASKED_AFFINITY)
+    near = np.zeros(model.ngeom, dtype=np.bool_)
+    passing = not around.alone and _may_pass(
+        data.qpos, data.qvel, positions, velocities, around.reach, around.held, dt,
+        around.bodies, model.body_geomadr, model.body_geomnum,
+        model.geom_pos, model.geom_quat, model.geom_size, near,
+    )  # fmt: skip
+    if not (passing or ahead):
+        return  # nothing is hidden
+    _hide(
+        around.bodies, model.body_geomadr, model.body_geomnum, near, passing,
+        model.geom_contype, model.geom_conaffinity,
+    )  # fmt: skip
+    if passing:
+        model.opt.enableflags |= _SPECULATIVE
+    else:
+        model.opt.enableflags &= ~_SPECULATIVE
 
 
-@dataclass(frozen=True, eq=False)
-class _Motion:
+@compiled
+def _hide(
+    bodies: NDArray[np.intp],
+    first: NDArray[np.int32],
+    number: NDArray[np.int32],
+    near: NDArray[np.bool_],
+    passing: bool,
+    types: NDArray[np.int32],
+    affinities: NDArray[np.int32],
+) -> None:
+    """Hides boxes from each other in a step with speculative contacts, and none in others.
+
+    Args:
+        bodies: (B,) bodies of the model.
+        first: First geom of each body of the model.
+        number: How many geoms each has.
+        near: (G,) which geoms are not to be hidden.
+        passing: Whether it is such a step.
+        types: (G,) contact types, to be written.
+        affinities: (G,) types that geoms answer to, to be written.
+    """
+    for body in bodies:
+        for g in range(first[body], first[body] + number[body]):
+            seen = near[g] or not passing
+            types[g] = 1 if seen else 0
+            affinities[g] = BOX_AFFINITY if seen else _MASKED_AFFINITY
+
+
+@compiled
+def _may_pass(
+    qpos: Array,
+    qvel: Array,
+    positions: NDArray[np.intp],
+    velocities: NDArray[np.intp],
+    reach: Array,
+    held: Array,
+    dt: float,
+    bodies: NDArray[np.intp],
+    first: NDArray[np.int32],
+    number: NDArray[np.int32],
+    geom_pos: Array,
+    geom_quat: Array,
+    geom_size: Array,
+    near: NDArray[np.bool_],
+) -> bool:
+    """Whether boxes of two bodies may meet that are fast enough for each other to pass through
+    studs.
+
+    Args:
+        qpos: Positions of the model.
+        qvel: Its velocities.
+        positions: (F, 7) addresses of the free bodies' positions.
+        velocities: (F, 6) those of their velocities.
+        reach: (F + 1,) like the next one and `bodies`, see `Surroundings`.
+        held: (3,) [m].
+        dt: Length of the step [s].
+        bodies: (F + 1,)
+        first: First geom of each body of the model.
+        number: How many geoms each has.
+        geom_pos: (G, 3) places of geoms in their bodies [m].
+        geom_quat: (G, 4) their axes there.
+        geom_size: (G, 3) their half extents [m].
+        near: (G,) geoms that may meet others are marked here if the answer is yes.
+    """
+    motion = _motions(qpos, qvel, positions, velocities, reach, held, dt)
+    # Of two that move by half a layer of studs relative to each other one moves by a quarter.
+    fast = motion.ways > 0.5 * _SLOW
+    count = len(bodies)
+    if not fast.any():
+        return False
+    if np.count_nonzero(fast) * count > _MOST:
+        near[:] = True
+        return True
+    passing = False
+    for look_at_fast in (True, False):
+        for i in range(count):
+            for j in range(i):
+                if look_at_fast and not (fast[i] or fast[j]):
+                    continue
+                way = _greatest_way(motion, i, j)
+                if way < 0.0 or (way > _SLOW) != look_at_fast:
+                    continue
+                passing |= _boxes_meet(
+                    motion, i, j, way, bodies, first, number, geom_pos, geom_quat, geom_size, near
+                )
+        if not passing:
+            break
+    return passing
+
+
+class _Motion(NamedTuple):
     """How bodies move in a step; what the world holds comes last.
 
     Attributes:
-        centres: (F + 1, 3) [m].
-        rotations: (F + 1, 3, 3) world_R_body.
+        origins: (F + 1, 3) of the bodies' frames, world [m].
+        axes: (F + 1, 3, 3) world_R_body.
+        centres: (F + 1, 3) of the spheres around them [m].
+        reach: (F + 1,) radii of these [m].
         linear: (F + 1, 3) ways of the centres [m].
         angular: (F + 1, 3) turns, world [rad].
         bent: (F + 1,) how far the way of any point may be off the straight line [m].
-        radii: (F + 1,) of spheres that bodies do not leave [m].
-        fast: Those that move by more than a quarter of a layer of studs: one of any two that move
-            by half of it relative to each other.
+        ways: (F + 1,) how far any point gets, at most [m].
     """
 
+    origins: Array
+    axes: Array
     centres: Array
-    rotations: Array
+    reach: Array
     linear: Array
     angular: Array
     bent: Array
-    radii: Array
-    fast: NDArray[np.intp]
+    ways: Array
 
 
-def _motion(around: Surroundings, positions: Array, velocities: Array, dt: float) -> _Motion | None:
-    """How bodies move, None if none is fast."""
-    reach, free = around.reach, slice(len(positions))
-    turn = dt * np.sqrt(np.einsum("fi,fi->f", velocities[:, 3:], velocities[:, 3:]))
-    ways = np.zeros(len(reach))
-    ways[free] = np.sqrt(np.einsum("fi,fi->f", velocities[:, :3], velocities[:, :3]))
-    ways[free] = dt * ways[free] + turn * reach[free]
-    fast = np.flatnonzero(ways > 0.5 * _SLOW)
-    if not len(fast):
-        return None
-    turned = np.concatenate([rotations(positions[:, 3:]), np.eye(3)[None]])
-    linear, angular = np.zeros((2, len(reach), 3))
-    linear[free] = dt * velocities[:, :3]
-    angular[free] = dt * np.einsum("fij,fj->fi", turned[free], velocities[:, 3:])
-    bent = np.zeros(len(reach))
-    bent[free] = 0.5 * turn * turn * reach[free]
-    centres = np.concatenate([positions[:, :3], around.held[None]])
-    return _Motion(centres, turned, linear, angular, bent, reach + (ways + _SLACK), fast)
+@compiled
+def _motions(
+    qpos: Array,
+    qvel: Array,
+    positions: NDArray[np.intp],
+    velocities: NDArray[np.intp],
+    reach: Array,
+    held: Array,
+    dt: float,
+) -> _Motion:
+    """How bodies move; arguments as in `_may_pass`."""
+    count = len(reach)
+    origins, linear, angular = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3))
+    axes, bent, ways = np.zeros((count, 3, 3)), np.zeros(count), np.zeros(count)
+    for f in range(count - 1):
+        at, moving = positions[f], velocities[f]
+        _rotate(qpos[at[3] : at[3] + 4], axes[f])
+        shift = turn = 0.0
+        for i in range(3):
+            origins[f, i] = qpos[at[i]]
+            linear[f, i] = dt * qvel[moving[i]]
+            for j in range(3):
+                angular[f, i] += dt * axes[f, i, j] * qvel[moving[3 + j]]
+            shift += linear[f, i] ** 2
+            turn += angular[f, i] ** 2
+        ways[f] = math.sqrt(shift) + math.sqrt(turn) * reach[f]
+        bent[f] = 0.5 * turn * reach[f]
+    axes[-1] = np.eye(3)
+    centres = origins.copy()
+    centres[-1] = held
+    return _Motion(origins, axes, centres, reach, linear, angular, bent, ways)
 
 
-def _may_meet(around: Surroundings, motion: _Motion) -> bool:
-    """Whether two bodies may meet that are fast enough for each other to pass through studs."""
-    fast, large = motion.fast, around.large_rows
-    if len(fast) * len(around.reach) > _MOST:
-        return True
-    apart = _distances(motion.centres[fast], motion.centres)
-    apart[np.arange(len(fast)), fast] = np.inf
-    first, b = np.nonzero(apart <= motion.radii[fast, None] + motion.radii)
-    a = fast[first]
-    ways = _pair_ways(around, motion, a, b)
-    near = np.flatnonzero((ways > _SLOW) & (apart[first, b] <= _together(around, a, b) + ways))
-    for i, j, way in zip(a[near].tolist(), b[near].tolist(), ways[near].tolist(), strict=True):
-        if i not in large and j not in large:
-            return True
-        one, other = _spheres_of(around, motion, i), _spheres_of(around, motion, j)
-        p, q = np.nonzero(_meeting(one, other, way))
-        smaller = one[1][p] < other[1][q]
-        centres = np.where(smaller[:, None], one[0][p], other[0][q])
-        radii = np.where(smaller, one[1][p], other[1][q])
-        if (_relative_ways(motion, np.array([i]), np.array([j]), centres, radii) > _SLOW).any():
+@compiled
+def _rotate(quaternion: Array, axes: Array) -> None:
+    """Writes the (3, 3) rotation matrix of a unit quaternion in MuJoCo's order."""
+    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    axes[0, 0], axes[1, 1] = 1.0 - 2.0 * (y * y + z * z), 1.0 - 2.0 * (x * x + z * z)
+    axes[2, 2] = 1.0 - 2.0 * (x * x + y * y)
+    axes[0, 1], axes[1, 0] = 2.0 * (x * y - z * w), 2.0 * (x * y + z * w)
+    axes[0, 2], axes[2, 0] = 2.0 * (x * z + y * w), 2.0 * (x * z - y * w)
+    axes[1, 2], axes[2, 1] = 2.0 * (y * z - x * w), 2.0 * (y * z + x * w)
+
+
+@compiled
+def _greatest_way(motion: _Motion, i: int, j: int) -> float:
+    """How far two bodies move relative to each other where they may meet [m], at most; -1 if they
+    cannot meet."""
+    reach, centres = motion.reach, motion.centres
+    apart, touching = math.sqrt(_squared(centres[i], centres[j])), reach[i] + reach[j] + _SLACK
+    if not apart <= touching + motion.ways[i] + motion.ways[j]:
+        return -1.0
+    smaller = i if reach[i] < reach[j] else j  # they meet inside of it
+    way = _relative_way(motion, i, j, centres[smaller], reach[smaller])
+    return way if apart <= touching + way else -1.0
+
+
+@compiled
+def _relative_way(motion: _Motion, i: int, j: int, centre: Array, radius: float) -> float:
+    """How far two bodies move relative to each other in a step, at most, inside a sphere [m].
+
+    Args:
+        motion: All bodies.
+        i: One.
+        j: The other.
+        centre: (3,) of the sphere, world [m].
+        radius: [m].
+    """
+    a, b = centre - motion.centres[i], centre - motion.centres[j]
+    one, other = motion.angular[i], motion.angular[j]
+    shift = turn = 0.0
+    for k in range(3):
+        m, n = (k + 1) % 3, (k + 2) % 3
+        way = motion.linear[i, k] + one[m] * a[n] - one[n] * a[m]
+        way -= motion.linear[j, k] + other[m] * b[n] - other[n] * b[m]
+        shift += way * way
+    turn = math.sqrt(_squared(one, other)) * radius
+    return math.sqrt(shift) + turn + motion.bent[i] + motion.bent[j]
+
+
+@compiled
+def _boxes_meet(
+    motion: _Motion,
+    i: int,
+    j: int,
+    way: float,
+    bodies: NDArray[np.intp],
+    first: NDArray[np.int32],
+    number: NDArray[np.int32],
+    geom_pos: Array,
+    geom_quat: Array,
+    geom_size: Array,
+    near: NDArray[np.bool_],
+) -> bool:
+    """Marks the boxes of two bodies that may meet; see `_may_pass`.
+
+    Args:
+        motion: All bodies.
+        i: One.
+        j: The other.
+        way: How far they move relative to each other, at most [m].
+        bodies: Like all that follow, see `_may_pass`.
+        first:
+        number:
+        geom_pos:
+        geom_quat:
+        geom_size:
+        near:
+
+    Returns:
+        Whether any of these boxes move by more than half a layer of studs relative to each other.
+    """
+    start, begin = first[bodies[i]], first[bodies[j]]
+    some, others = slice(start, start + number[bodies[i]]), slice(begin, begin + number[bodies[j]])
+    half_a, half_b = geom_size[some], geom_size[others]
+    at_a, axes_a = _placed(motion, i, geom_pos[some], geom_quat[some])
+    at_b, axes_b = _placed(motion, j, geom_pos[others], geom_quat[others])
+    margin, fast, passing = way + _SLACK, way > _SLOW, False
+    nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
+    for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
+        radius_a = _length(half_a[a])
+        for b in nearby_b:
+            known = near[start + a] and near[begin + b]
+            if known and (passing or not fast):
+                continue
+            radius_b = _length(half_b[b])
+            limit = radius_a + radius_b + margin
+            if _squared(at_a[a], at_b[b]) > limit * limit or _apart(
+                at_a[a], axes_a[a], half_a[a], at_b[b], axes_b[b], half_b[b], margin
+            ):
+                continue
+            near[start + a] = near[begin + b] = True
+            if fast and not passing:
+                smaller = at_a[a] if radius_a < radius_b else at_b[b]
+                least = min(radius_a, radius_b)
+                passing = _relative_way(motion, i, j, smaller, least) > _SLOW
+    return passing
+
+
+@compiled
+def _placed(motion: _Motion, body: int, places: Array, quaternions: Array) -> tuple[Array, Array]:
+    """(N, 3) centres [m] and (N, 3, 3) axes of a body's boxes in the world."""
+    origin, turn = motion.origins[body], motion.axes[body]
+    centres, axes, local = (
+        np.empty((len(places), 3)),
+        np.empty((len(places), 3, 3)),
+        np.empty((3, 3)),
+    )
+    for n in range(len(places)):
+        _rotate(quaternions[n], local)
+        for i in range(3):
+            centres[n, i] = origin[i]
+            for k in range(3):
+                centres[n, i] += turn[i, k] * places[n, k]
+            for j in range(3):
+                axes[n, i, j] = (
+                    turn[i, 0] * local[0, j] + turn[i, 1] * local[1, j] + turn[i, 2] * local[2, j]
+                )
+    return centres, axes
+
+
+@compiled
+def _beside(
+    places: Array,
+    halves: Array,
+    centres: Array,
+    axes: Array,
+    others: Array,
+    frame: Array,
+    margin: float,
+) -> NDArray[np.intp]:
+    """Which boxes, taken as spheres, come near the bounds of another body along its axes.
+
+    Args:
+        places: (N, 3) centres of the boxes [m].
+        halves: (N, 3) their half extents [m].
+        centres: (M, 3) centres of the other body's boxes [m].
+        axes: (M, 3, 3) their axes.
+        others: (M, 3) their half extents [m].
+        frame: (3, 3) world_R_body of the other body.
+        margin: What counts as near [m].
+    """
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for m in range(len(centres)):
+        for k in range(3):
+            middle = extent = 0.0
+            for i in range(3):
+                middle += frame[i, k] * centres[m, i]
+                extent += others[m, i] * abs(
+                    frame[0, k] * axes[m, 0, i]
+                    + frame[1, k] * axes[m, 1, i]
+                    + frame[2, k] * axes[m, 2, i]
+                )
+            low[k], high[k] = min(low[k], middle - extent), max(high[k], middle + extent)
+    found = np.empty(len(places), dtype=np.intp)
+    count = 0
+    for n in range(len(places)):
+        beyond = 0.0
+        for k in range(3):
+            at = (
+                frame[0, k] * places[n, 0] + frame[1, k] * places[n, 1] + frame[2, k] * places[n, 2]
+            )
+            beyond += max(low[k] - at, at - high[k], 0.0) ** 2
+        if math.sqrt(beyond) <= _length(halves[n]) + margin:
+            found[count] = n
+            count += 1
+    return found[:count]
+
+
+@compiled
+def _apart(
+    at_a: Array, axes_a: Array, half_a: Array, at_b: Array, axes_b: Array, half_b: Array, far: float
+) -> bool:
+    """Whether two boxes are more than so far apart along the axis of a face.
+
+    Args:
+        at_a: (3,) centre of one [m].
+        axes_a: (3, 3) its axes.
+        half_a: (3,) its half extents [m].
+        at_b: Those of the other.
+        axes_b:
+        half_b:
+        far: [m].
+    """
+    for k in range(3):
+        one = other = 0.0
+        reach_one, reach_other = half_a[k] + far, half_b[k] + far
+        for i in range(3):
+            one += axes_a[i, k] * (at_b[i] - at_a[i])
+            other += axes_b[i, k] * (at_b[i] - at_a[i])
+            along = across = 0.0
+            for m in range(3):
+                along += axes_a[m, k] * axes_b[m, i]
+                across += axes_b[m, k] * axes_a[m, i]
+            reach_one += abs(along) * half_b[i]
+            reach_other += abs(across) * half_a[i]
+        if abs(one) > reach_one or abs(other) > reach_other:
             return True
     return False
 
 
-def _within_reach(around: Surroundings, motion: _Motion, body: LargeBody) -> NDArray[np.bool_]:
-    """(B,) which boxes of a large body other bodies may reach."""
-    row = body.row
-    apart = np.linalg.norm(motion.centres - motion.centres[row], axis=1)
-    apart[row] = np.inf
-    others = np.flatnonzero(apart <= motion.radii[row] + motion.radii)
-    ways = _pair_ways(around, motion, np.full(len(others), row), others)
-    own = _spheres_of(around, motion, row)
-    near = np.zeros(len(body.low), dtype=np.bool_)
-    for other, way in zip(others.tolist(), ways.tolist(), strict=True):
-        centres, radii = _spheres_of(around, motion, other)
-        meeting = _meeting(own, (centres, radii), way)
-        boxes, spheres = np.flatnonzero(meeting.any(axis=1)[body.group]), meeting.any(axis=0)
-        if len(boxes) * np.count_nonzero(spheres) > _MOST:
-            near[boxes] = True
-            continue
-        centres = (centres[spheres] - motion.centres[row]) @ motion.rotations[row]
-        reach = radii[spheres] + (way + _SLACK)
-        beyond = np.maximum(body.low[boxes, None] - centres, centres - body.high[boxes, None])
-        np.maximum(beyond, 0.0, out=beyond)
-        touched = np.einsum("bsi,bsi->bs", beyond, beyond) <= reach * reach
-        near[boxes] |= touched.any(axis=1)
-    return near
+@compiled
+def _squared(a: Array, b: Array) -> float:
+    """Squared distance of two points."""
+    return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2
 
 
-def _spheres_of(around: Surroundings, motion: _Motion, row: int) -> tuple[Array, Array]:
-    """(G, 3) centres, world [m], and (G,) radii [m] of spheres around all of a body."""
-    body = around.large_rows.get(row)
-    if body is None:
-        return motion.centres[row, None], around.reach[row, None]
-    return motion.centres[row] + body.centres @ motion.rotations[row].T, body.radii
-
-
-def _meeting(one: tuple[Array, Array], other: tuple[Array, Array], way: float) -> NDArray[np.bool_]:
-    """(G, H) which spheres around two bodies may meet, given their relative motion [m]."""
-    reach = one[1][:, None] + other[1] + (way + _SLACK)
-    return _distances(one[0], other[0]) <= reach
-
-
-def _distances(a: Array, b: Array) -> Array:
-    """(N, M) distances of (N, 3) and (M, 3) points."""
-    apart = a[:, None] - b
-    return np.sqrt(np.einsum("nmi,nmi->nm", apart, apart))
-
-
-def _together(around: Surroundings, a: NDArray[np.intp], b: NDArray[np.intp]) -> Array:
-    """(N,) distances of bodies that touch [m]."""
-    return around.reach[a] + around.reach[b] + _SLACK
-
-
-def _pair_ways(
-    around: Surroundings, motion: _Motion, a: NDArray[np.intp], b: NDArray[np.intp]
-) -> Array:
-    """(N,) how far two bodies move relative to each other where they may meet, at most [m]."""
-    smaller = np.where(around.reach[a] < around.reach[b], a, b)  # they meet inside of it
-    return _relative_ways(motion, a, b, motion.centres[smaller], around.reach[smaller])
-
-
-def _relative_ways(
-    motion: _Motion, a: NDArray[np.intp], b: NDArray[np.intp], centres: Array, radii: Array
-) -> Array:
-    """(N,) how far two bodies move relative to each other in a step, at most, inside spheres [m].
-
-    Args:
-        motion: All bodies.
-        a: (N,) or (1,) the first.
-        b: (N,) or (1,) the second.
-        centres: (N, 3) of the spheres, world [m].
-        radii: (N,) [m].
-    """
-    shift = motion.linear[a] - motion.linear[b]
-    shift = shift + cross(motion.angular[a], centres - motion.centres[a])
-    shift -= cross(motion.angular[b], centres - motion.centres[b])
-    turn = motion.angular[a] - motion.angular[b]
-    ways = np.sqrt(np.einsum("ni,ni->n", shift, shift))
-    ways += np.sqrt(np.einsum("ni,ni->n", turn, turn)) * radii
-    return ways + (motion.bent[a] + motion.bent[b])
+@compiled
+def _length(a: Array) -> float:
+    return math.sqrt(a[0] ** 2 + a[1] ** 2 + a[2] ** 2)
