@@ -15,6 +15,7 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bricksim_core.errors import SolverError
+from bricksim_core.mechanics.friction_program import (
+    Contacts,
+    FrictionJoints,
+    Links,
+    Program,
+    elimination_of,
+    moved,
+)
 from bricksim_core.mechanics.interior_solver import dense_interior_solver, interior_solver
 from bricksim_core.mechanics.selection import bodies_joined
 from bricksim_core.mechanics.snapfit.balance import balance_of
@@ -45,6 +54,12 @@ _DENSE = 40
 
 _TOLERANCES = (1e-10, 1e-8)
 """Of the interior point method: wanted, and accepted."""
+
+_NOTHING = 1e-9
+"""Slip [m] that an energy can bring which counts as none."""
+
+_EXACT = 1e-9
+"""Part of the energy of a motion that the energy of its error may have."""
 
 _CORNERS, _SIDES = 4, 6
 """Inequalities of a joint: its corners do not close, its sideways slip is not less than that along
@@ -194,7 +209,7 @@ class Bodies:
         self._friction = self._friction_per_unknown()
         self._com = com
         self._bounds = (_CORNERS + _SIDES) * len(crossing) + len(self._single) + len(self._touching)
-        self._solver: piqp.SparseSolver | piqp.DenseSolver | None = None
+        self._shared = crossing.studs != 1
         self._known: dict[tuple[bytes, float, float], Forces] = {}
 
     def _combined(self, parts: Parts) -> tuple[Array, Array, Array]:
@@ -249,20 +264,62 @@ class Bodies:
         """What `moved` gives, worked out."""
         target = self.momenta(speed) / span + share * self.loads
         force = max(float(np.abs(target).max(initial=0.0)), 1.0)
-        linear = self._friction / force
-        linear[: len(target)] -= target / force
-        x, multiplier = self._solved(linear)
-        count, rows = len(self.crossing), _CORNERS + _SIDES
-        own = multiplier[: rows * count].reshape(count, rows, 1)
-        wrench = (own * self._rows).sum(axis=1) * force
-        apart = np.ones(count)
-        apart[self._single] = 0.0
-        if len(self._single):
-            first = rows * count
-            taken = multiplier[first : first + len(self._single)] * force
-            apart[self._single] = taken / self.between.pull[self._single]
-        wrench += apart[:, None] * self._apex
-        return Forces(x[: len(target)] * (span * force / self._unit), wrench)
+        size, joints = len(target), self._program.joints
+        # Energies in multiples of that of a force and of the lightest body.
+        least = _NOTHING * float(joints.pull.min()) * self._unit / (span * force) ** 2
+        load = (target - self._friction[:size]) / force
+        steps, after, upper = moved(*self._program, load, force, least, _EXACT)
+        if steps < 0:
+            linear = self._friction / force
+            linear[:size] -= target / force
+            after, upper = self._solved(linear)
+        wrench = -force * upper[: len(self.crossing)]
+        wrench[self._shared] += self._apex[self._shared]
+        return Forces(after * (span * force / self._unit), wrench)
+
+    @cached_property
+    def _program(self) -> Program:
+        """What `friction_program.moved` needs."""
+        joints, single = self.between, ~self._shared
+        low, high = (
+            self._body[side[self._touching]] for side in (self._pushes.low, self._pushes.high)
+        )
+        point, normal = (
+            values[self._touching] for values in (self._pushes.point, self._pushes.normal)
+        )
+        # Contacts of the same two bodies act at one point, between them.
+        pairs, pair = np.unique(low * (self.count + 1) + high, return_inverse=True)
+        order = np.argsort(pair, kind="stable")
+        first = order[np.searchsorted(pair[order], np.arange(len(pairs)))]
+        middle = point[first]
+        push = np.hstack([normal, cross((point - middle[pair]) / _PITCH, normal)])
+        at = np.concatenate([joints.centre, middle])
+        lower, upper = (
+            np.concatenate([mine, other[first]])
+            for mine, other in ((self._lower, low), (self._upper, high))
+        )
+        links = Links(
+            lower,
+            upper,
+            (at - self._com[lower]) / _PITCH,
+            (at - self._com[upper]) / _PITCH,
+        )
+        mass = self._inertia / self._unit
+        return Program(
+            mass,
+            np.linalg.inv(mass),
+            links,
+            FrictionJoints(
+                corners=np.ascontiguousarray(self._corners[:, :, :2]),
+                turn=self._rows[:, 8, 5].copy(),
+                single=single,
+                apex=self._apex[:, 2:5] / joints.pull[:, None],
+                shear=joints.shear,
+                pull=joints.pull,
+            ),
+            Contacts(len(joints) + pair[order], push[order]),
+            elimination_of(self.count, lower, upper),
+        )
 
     def work(self, speed: Array, after: Array, span: float, share: float) -> float:
         """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
@@ -399,23 +456,24 @@ class Bodies:
         return value[row, place], row, column[row, place]
 
     def _solved(self, linear: Array) -> tuple[Array, Array]:
-        """The optimum with a linear cost, and the multipliers of the inequalities.
+        """The optimum with a linear cost by PIQP: speeds, and wrenches as those of the program.
 
         Raises:
             SolverError: The solver found no optimum.
         """
         status = piqp.PIQP_UNSOLVED
         for tolerance in _TOLERANCES:
-            solver = self._solver
-            if solver is None or tolerance != _TOLERANCES[0]:
-                solver = self._set_up(linear, tolerance)
-                if tolerance == _TOLERANCES[0]:
-                    self._solver = solver
-            else:
-                solver.update(c=linear)
+            solver = self._set_up(linear, tolerance)
             status = solver.solve()
             if status == piqp.PIQP_SOLVED:
-                return np.array(solver.result.x), np.array(solver.result.z_u)
+                count, rows = len(self.crossing), _CORNERS + _SIDES
+                force = np.array(solver.result.z_u)
+                own = force[: rows * count].reshape(count, rows, 1)
+                wrench = (own * self._rows).sum(axis=1)
+                taken = force[rows * count : rows * count + len(self._single)]
+                apex = self._apex[self._single] / self.between.pull[self._single, None]
+                wrench[self._single] += taken[:, None] * apex
+                return np.array(solver.result.x)[: 6 * self.count], -wrench
         raise SolverError(f"slip: interior point method ended with {status.name}")
 
     def _set_up(self, linear: Array, tolerance: float) -> piqp.SparseSolver | piqp.DenseSolver:

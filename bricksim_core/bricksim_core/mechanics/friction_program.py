@@ -1,0 +1,770 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program of `sliding`, compiled: bodies under constant forces and the friction between them.
+
+    least 1/2 v' M v - q' v + sum over joints of (shear t + pull u),
+
+where t and u bound how fast a joint slips, and no corner of a joint and no contact closes.
+Mehrotra's predictor-corrector method (SIAM J. Optim. 2, 1992) with one matrix of six unknowns a
+body: what belongs to a joint is eliminated where it is. The friction that it goes through is
+admissible from the start, so that the energy of the motion is known to be no more than that of what
+it leaves unbalanced (Gauss): where nothing moves, it ends long before it has converged.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.compiled import compiled
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
+
+_BLOCK = 4
+"""Bodies in a block of the matrix: the products of its blocks are BLAS's."""
+
+_WIDTH = 6 * _BLOCK
+
+_HUB = 24
+"""Neighbours from which on a body, or a third of all, it is eliminated last."""
+
+_SLOTS = 11
+"""Inequalities of a joint: its four corners do not close; its sideways slip is not less than that
+along +x, -x, +y, -y and by turning both ways; where one stud alone is held, turning both ways and
+coming apart are bounded together, apart from the rest."""
+
+_CORNERS, _TURNING, _APART = 4, 8, 10
+
+_START = 0.1, 0.03
+"""Forces of corners and contacts at the start, as parts of the pull-off strength and of the
+greatest load, and speeds at which inequalities hold there. Any will do; these need few steps."""
+
+_STEP = 0.99
+"""Part of the way to the boundary that a step takes."""
+
+_STEPS = 40
+"""Steps of the method; 5 to 20 are usual."""
+
+
+class Links(NamedTuple):
+    """Where forces act between two bodies each: joints first, then pairs of bodies in contact.
+
+    Attributes:
+        lower: (L,) number of the lower body, -1 for the world.
+        upper: (L,) of the upper one.
+        from_lower: (L, 3) from the lower body's COM to the link [pitches].
+        from_upper: (L, 3) from the upper one's.
+    """
+
+    lower: IntArray
+    upper: IntArray
+    from_lower: Array
+    from_upper: Array
+
+
+class FrictionJoints(NamedTuple):
+    """The joints, the first K of the links.
+
+    Attributes:
+        corners: (K, 4, 2) of the overlaps, from their centres [pitches].
+        turn: (K,) torsional strength over shear or, of single studs, pull-off strength.
+        single: (K,) one stud holds, so that what turning takes the pull lacks.
+        apex: (K, 3) full friction of all points, over pull-off strength: pull, moments about x, y.
+        shear: (K,) strength [N].
+        pull: (K,) strength [N].
+    """
+
+    corners: Array
+    turn: Array
+    single: NDArray[np.bool_]
+    apex: Array
+    shear: Array
+    pull: Array
+
+
+class Contacts(NamedTuple):
+    """What can only push.
+
+    Attributes:
+        link: (V,) the link of each.
+        push: (V, 6) scaled wrench of a unit push on the upper body about the link's point.
+    """
+
+    link: IntArray
+    push: Array
+
+
+class Elimination(NamedTuple):
+    """The order in which bodies are eliminated, and the blocks of the lower triangle that fill.
+
+    Attributes:
+        place: (B,) of each body.
+        first: (n,) first block of each block row.
+        start: (n + 1,) where the blocks of each row are.
+    """
+
+    place: IntArray
+    first: IntArray
+    start: IntArray
+
+
+class Program(NamedTuple):
+    """Bodies and what is between them, in multiples of the mass of a body.
+
+    Attributes:
+        mass: (B, 6, 6) mass matrices of the bodies.
+        mobility: (B, 6, 6) their inverses.
+        links: Where forces act.
+        joints: Of these, the first ones.
+        contacts: At the others, sorted by them.
+        order: In which bodies are eliminated.
+    """
+
+    mass: Array
+    mobility: Array
+    links: Links
+    joints: FrictionJoints
+    contacts: Contacts
+    order: Elimination
+
+
+class _State(NamedTuple):
+    """Multipliers and slacks of the inequalities of joints and contacts, and bounds of slips; or
+    their changes.
+
+    Attributes:
+        force: (K, 11).
+        slack: (K, 11).
+        slip: (K, 2).
+        push: (V,).
+        gap: (V,).
+    """
+
+    force: Array
+    slack: Array
+    slip: Array
+    push: Array
+    gap: Array
+
+
+@compiled
+def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
+    """Breadth first from a far end (Cuthill and McKee 1969), bodies with many neighbours last.
+
+    Args:
+        count: Number of bodies.
+        lower: (L,) one body of each link, -1 for the world.
+        upper: (L,) the other.
+    """
+    near = np.zeros((count, count), dtype=np.bool_)
+    for k in range(len(lower)):
+        if lower[k] >= 0 and upper[k] >= 0:
+            near[lower[k], upper[k]] = near[upper[k], lower[k]] = True
+    degree = np.zeros(count, dtype=np.int64)
+    for a in range(count):
+        for b in range(count):
+            degree[a] += near[a, b]
+    place = np.full(count, -1, dtype=np.int64)
+    last = count
+    for b in range(count):
+        if degree[b] > max(_HUB, count // 3):
+            last -= 1
+            place[b] = last
+    queue, seen = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_)
+    done = 0
+    while done < last:
+        root = -1
+        for b in range(count):
+            if place[b] < 0 and (root < 0 or degree[b] < degree[root]):
+                root = b
+        tail = done
+        for _ in range(2):  # from anywhere to a far end, and from there
+            for b in range(count):
+                seen[b] = place[b] >= 0
+            head, tail = done, done + 1
+            queue[done], seen[root] = root, True
+            while head < tail:
+                b, begin = queue[head], tail
+                head += 1
+                for c in range(count):
+                    if near[b, c] and not seen[c]:
+                        seen[c] = True
+                        at = tail
+                        while at > begin and degree[queue[at - 1]] > degree[c]:
+                            queue[at] = queue[at - 1]
+                            at -= 1
+                        queue[at] = c
+                        tail += 1
+            root = queue[tail - 1]
+        for at in range(done, tail):
+            place[queue[at]] = at
+        done = tail
+    rows = (count + _BLOCK - 1) // _BLOCK
+    first = np.arange(rows)
+    for a in range(count):
+        for b in range(count):
+            if near[a, b]:
+                row = place[a] // _BLOCK
+                first[row] = min(first[row], place[b] // _BLOCK)
+    start = np.zeros(rows + 1, dtype=np.int64)
+    for row in range(rows):
+        start[row + 1] = start[row] + row - first[row] + 1
+    return Elimination(place, first, start)
+
+
+@compiled
+def _parted(links: Links, speed: Array, parting: Array) -> None:
+    """Writes (L, 6) twists of upper against lower bodies at the links."""
+    for k in range(len(links.lower)):
+        e = parting[k]
+        for c in range(6):
+            e[c] = 0.0
+        for side in range(2):
+            body = links.upper[k] if side else links.lower[k]
+            if body < 0:
+                continue
+            arm = links.from_upper[k] if side else links.from_lower[k]
+            sign = 1.0 if side else -1.0
+            at = 6 * body
+            x, y, z = speed[at + 3], speed[at + 4], speed[at + 5]
+            e[0] += sign * (speed[at] + y * arm[2] - z * arm[1])
+            e[1] += sign * (speed[at + 1] + z * arm[0] - x * arm[2])
+            e[2] += sign * (speed[at + 2] + x * arm[1] - y * arm[0])
+            e[3] += sign * x
+            e[4] += sign * y
+            e[5] += sign * z
+
+
+@compiled
+def _add_loads(links: Links, wrench: Array, loads: Array) -> None:
+    """Adds to (6 B,) loads what (L, 6) wrenches on the upper bodies at the links do."""
+    for k in range(len(links.lower)):
+        w = wrench[k]
+        for side in range(2):
+            body = links.upper[k] if side else links.lower[k]
+            if body < 0:
+                continue
+            arm = links.from_upper[k] if side else links.from_lower[k]
+            sign = 1.0 if side else -1.0
+            at = 6 * body
+            loads[at] += sign * w[0]
+            loads[at + 1] += sign * w[1]
+            loads[at + 2] += sign * w[2]
+            loads[at + 3] += sign * (w[3] + arm[1] * w[2] - arm[2] * w[1])
+            loads[at + 4] += sign * (w[4] + arm[2] * w[0] - arm[0] * w[2])
+            loads[at + 5] += sign * (w[5] + arm[0] * w[1] - arm[1] * w[0])
+
+
+@compiled
+def _values(
+    joints: FrictionJoints, contacts: Contacts, parting: Array, value: Array, closing: Array
+) -> None:
+    """Writes (K, 11) speeds that the inequalities of the joints bound, and (V,) at which contacts
+    close, by (L, 6) twists at the links."""
+    for k in range(len(joints.turn)):
+        e, g = parting[k], value[k]
+        for i in range(_CORNERS):
+            x, y = joints.corners[k, i, 0], joints.corners[k, i, 1]
+            g[i] = x * e[4] - y * e[3] - e[2]
+        g[4], g[5], g[6], g[7] = e[0], -e[0], e[1], -e[1]
+        g[8] = joints.turn[k] * e[5]
+        g[9] = -g[8]
+        apex = joints.apex[k]
+        g[_APART] = apex[0] * e[2] + apex[1] * e[3] + apex[2] * e[4]
+    for v in range(len(closing)):
+        e, p = parting[contacts.link[v]], contacts.push[v]
+        total = 0.0
+        for c in range(6):
+            total -= p[c] * e[c]
+        closing[v] = total
+
+
+@compiled
+def _wrenches(
+    joints: FrictionJoints, contacts: Contacts, force: Array, push: Array, wrench: Array
+) -> None:
+    """Writes (L, 6) wrenches on the upper bodies by (K, 11) and (V,) multipliers."""
+    count = len(joints.turn)
+    for k in range(count, len(wrench)):
+        for c in range(6):
+            wrench[k, c] = 0.0
+    for k in range(count):
+        y, w, apex = force[k], wrench[k], joints.apex[k]
+        apart = y[_APART] if joints.single[k] else 0.0
+        w[0], w[1] = y[5] - y[4], y[7] - y[6]
+        w[2], w[3], w[4] = -apart * apex[0], -apart * apex[1], -apart * apex[2]
+        w[5] = joints.turn[k] * (y[9] - y[8])
+        for i in range(_CORNERS):
+            w[2] += y[i]
+            w[3] += joints.corners[k, i, 1] * y[i]
+            w[4] -= joints.corners[k, i, 0] * y[i]
+    for v in range(len(push)):
+        w, p = wrench[contacts.link[v]], contacts.push[v]
+        for c in range(6):
+            w[c] += p[c] * push[v]
+
+
+@compiled
+def _resistance(joints: FrictionJoints, k: int, weight: Array, matrix: Array) -> None:
+    """Writes the (6, 6) matrix sum of weight row row' of a joint, its slips eliminated."""
+    c = matrix
+    for i in range(6):
+        for j in range(6):
+            c[i, j] = 0.0
+    for i in range(_CORNERS):
+        w, y, x = weight[i], joints.corners[k, i, 1], -joints.corners[k, i, 0]
+        c[2, 2] += w
+        c[2, 3] += w * y
+        c[2, 4] += w * x
+        c[3, 3] += w * y * y
+        c[3, 4] += w * y * x
+        c[4, 4] += w * x * x
+    turn = joints.turn[k]
+    along, across = weight[4] + weight[5], weight[6] + weight[7]
+    about = weight[8] + weight[9]
+    one, other = weight[4] - weight[5], weight[6] - weight[7]
+    twist = turn * (weight[8] - weight[9])
+    total = along + across
+    if joints.single[k]:
+        apex, w = joints.apex[k], weight[_APART]
+        both = about + w
+        for i in range(3):
+            for j in range(i, 3):
+                c[2 + i, 2 + j] += (w - w * w / both) * apex[i] * apex[j]
+            c[2 + i, 5] = -w * twist / both * apex[i]
+        c[5, 5] = turn * turn * about - twist * twist / both
+    else:
+        total += about
+        c[5, 5] = turn * turn * about - twist * twist / total
+        c[0, 5], c[1, 5] = -one * twist / total, -other * twist / total
+    c[0, 0] = along - one * one / total
+    c[1, 1] = across - other * other / total
+    c[0, 1] = -one * other / total
+    for i in range(6):
+        for j in range(i):
+            c[i, j] = c[j, i]
+
+
+@compiled
+def _shifted(matrix: Array, arm: Array, result: Array) -> None:
+    """Writes (T C)' with T the map from wrenches at the end of an arm to those at its start."""
+    for j in range(6):
+        x, y, z = matrix[0, j], matrix[1, j], matrix[2, j]
+        result[j, 0], result[j, 1], result[j, 2] = x, y, z
+        result[j, 3] = matrix[3, j] + arm[1] * z - arm[2] * y
+        result[j, 4] = matrix[4, j] + arm[2] * x - arm[0] * z
+        result[j, 5] = matrix[5, j] + arm[0] * y - arm[1] * x
+
+
+@compiled
+def _put(
+    blocks: Array, order: Elimination, row: int, column: int, sign: float, matrix: Array
+) -> None:
+    """Adds a (6, 6) matrix at two bodies' rows and columns, if that is in a block that is kept."""
+    i, j = order.place[row], order.place[column]
+    a, b = i // _BLOCK, j // _BLOCK
+    if a < b:
+        return
+    block = blocks[order.start[a] + b - order.first[a]]
+    r, c = 6 * (i - a * _BLOCK), 6 * (j - b * _BLOCK)
+    for p in range(6):
+        for q in range(6):
+            block[r + p, c + q] += sign * matrix[p, q]
+
+
+@compiled
+def _put_link(
+    blocks: Array, order: Elimination, links: Links, k: int, matrix: Array, work: Array
+) -> None:
+    """Adds what a symmetric (6, 6) matrix at a link is at its bodies."""
+    half, full = work[0], work[1]
+    for side in range(2):
+        mine, arm = links.lower[k], links.from_lower[k]
+        other, far = links.upper[k], links.from_upper[k]
+        if side:
+            mine, other, arm, far = other, mine, far, arm
+        if mine < 0:
+            continue
+        _shifted(matrix, arm, half)
+        _shifted(half, arm, full)
+        _put(blocks, order, mine, mine, 1.0, full)
+        if other >= 0:
+            _shifted(half, far, full)
+            _put(blocks, order, mine, other, -1.0, full)
+
+
+@compiled
+def _assemble(
+    blocks: Array,
+    order: Elimination,
+    mass: Array,
+    links: Links,
+    joints: FrictionJoints,
+    contacts: Contacts,
+    weight: Array,
+    firmness: Array,
+) -> None:
+    """Writes the matrix of the bodies by (K, 11) and (V,) weights of the inequalities."""
+    for i in range(len(blocks)):
+        for j in range(_WIDTH):
+            for k in range(_WIDTH):
+                blocks[i, j, k] = 0.0
+    count, bodies = len(joints.turn), len(mass)
+    for b in range(bodies):
+        _put(blocks, order, b, b, 1.0, mass[b])
+    for i in range(6 * bodies, _WIDTH * len(order.first)):  # there are no such bodies
+        blocks[len(blocks) - 1, i % _WIDTH, i % _WIDTH] = 1.0
+    matrix, work = np.empty((6, 6)), np.empty((2, 6, 6))
+    for k in range(count):
+        _resistance(joints, k, weight[k], matrix)
+        _put_link(blocks, order, links, k, matrix, work)
+    v = 0
+    for k in range(count, len(links.lower)):
+        for i in range(6):
+            for j in range(6):
+                matrix[i, j] = 0.0
+        while v < len(firmness) and contacts.link[v] == k:
+            p = contacts.push[v]
+            for i in range(6):
+                for j in range(6):
+                    matrix[i, j] += firmness[v] * p[i] * p[j]
+            v += 1
+        _put_link(blocks, order, links, k, matrix, work)
+
+
+@compiled
+def _inverted_root(matrix: Array) -> bool:
+    """Replaces a symmetric matrix by the inverse of its Cholesky factor; False: there is none."""
+    n = len(matrix)
+    for j in range(n):  # the factor, transposed
+        if not matrix[j, j] > 0.0:
+            return False
+        f = 1.0 / np.sqrt(matrix[j, j])
+        for i in range(j, n):
+            matrix[j, i] *= f
+        for i in range(j + 1, n):
+            f = matrix[j, i]
+            for k in range(i, n):
+                matrix[i, k] -= f * matrix[j, k]
+    for i in range(n):
+        d = 1.0 / matrix[i, i]
+        for j in range(i):
+            matrix[i, j] = 0.0
+        for j in range(i):
+            f = -d * matrix[j, i]
+            for k in range(j + 1):
+                matrix[i, k] += f * matrix[j, k]
+        matrix[i, i] = d
+    for i in range(n):
+        for j in range(i + 1, n):
+            matrix[i, j] = 0.0
+    return True
+
+
+@compiled
+def _factor(blocks: Array, order: Elimination) -> bool:
+    """Replaces the blocks by those of the Cholesky factor, those on the diagonal by their inverses.
+    False: the matrix is not positive definite."""
+    first, start = order.first, order.start
+    product = np.empty((_WIDTH, _WIDTH))
+    for i in range(len(first)):
+        for j in range(first[i], i + 1):
+            block = blocks[start[i] + j - first[i]]
+            for k in range(max(first[i], first[j]), j):
+                left, right = blocks[start[i] + k - first[i]], blocks[start[j] + k - first[j]]
+                np.dot(left, right.T, product)
+                for p in range(_WIDTH):
+                    for q in range(_WIDTH):
+                        block[p, q] -= product[p, q]
+            if j < i:
+                np.dot(block, blocks[start[j + 1] - 1].T, product)
+                for p in range(_WIDTH):
+                    for q in range(_WIDTH):
+                        block[p, q] = product[p, q]
+            elif not _inverted_root(block):
+                return False
+    return True
+
+
+@compiled
+def _solved(blocks: Array, order: Elimination, right: Array) -> Array:
+    """(6 B,) solution with a factored matrix."""
+    first, start, rows = order.first, order.start, len(order.first)
+    x, part = np.zeros((rows, _WIDTH)), np.empty(_WIDTH)
+    for b in range(len(order.place)):
+        at, shift = order.place[b] // _BLOCK, 6 * (order.place[b] % _BLOCK)
+        for c in range(6):
+            x[at, shift + c] = right[6 * b + c]
+    for i in range(rows):
+        for k in range(first[i], i):
+            np.dot(blocks[start[i] + k - first[i]], x[k], part)
+            for c in range(_WIDTH):
+                x[i, c] -= part[c]
+        np.dot(blocks[start[i + 1] - 1], x[i], part)
+        for c in range(_WIDTH):
+            x[i, c] = part[c]
+    for i in range(rows - 1, -1, -1):
+        np.dot(x[i], blocks[start[i + 1] - 1], part)
+        for c in range(_WIDTH):
+            x[i, c] = part[c]
+        for k in range(first[i], i):
+            np.dot(x[i], blocks[start[i] + k - first[i]], part)
+            for c in range(_WIDTH):
+                x[k, c] -= part[c]
+    solution = np.empty_like(right)
+    for b in range(len(order.place)):
+        at, shift = order.place[b] // _BLOCK, 6 * (order.place[b] % _BLOCK)
+        for c in range(6):
+            solution[6 * b + c] = x[at, shift + c]
+    return solution
+
+
+@compiled
+def _slips(joints: FrictionJoints, k: int, number: int) -> tuple[int, int]:
+    """First of the inequalities that a slip of a joint bounds, and the first after them."""
+    if number:
+        return _TURNING, _SLOTS
+    return _CORNERS, _TURNING if joints.single[k] else _APART
+
+
+@compiled
+def _begin(joints: FrictionJoints, contacts: Contacts, unit: float) -> _State:
+    """A point well within all inequalities; unit: force of which everything is a multiple [N]."""
+    count, many = len(joints.turn), len(contacts.link)
+    small, speed = _START
+    force = np.zeros((count, _SLOTS))
+    for k in range(count):
+        for i in range(_CORNERS):
+            force[k, i] = small * joints.pull[k] / unit
+        for number in range(1 + joints.single[k]):
+            begin, end = _slips(joints, k, number)
+            strength = joints.pull[k] if number else joints.shear[k]
+            for i in range(begin, end):
+                force[k, i] = strength / unit / (end - begin)
+    return _State(
+        force,
+        np.full((count, _SLOTS), speed),
+        np.full((count, 2), speed),
+        np.full(many, small),
+        np.full(many, speed),
+    )
+
+
+@compiled
+def _energy(matrices: Array, values: Array) -> float:
+    """Half of x' A x with A the (B, 6, 6) blocks of a matrix."""
+    total = 0.0
+    for b in range(len(matrices)):
+        for i in range(6):
+            for j in range(6):
+                total += values[6 * b + i] * matrices[b, i, j] * values[6 * b + j]
+    return 0.5 * total
+
+
+@compiled
+def _missed(
+    joints: FrictionJoints, state: _State, value: Array, closing: Array, over: Array, late: Array
+) -> tuple[float, float]:
+    """Writes by how much (K, 11) and (V,) inequalities and their slacks miss each other.
+
+    Returns:
+        Products of forces and slacks, and of forces and what is missed, summed up.
+    """
+    product, missed = 0.0, 0.0
+    for k in range(len(joints.turn)):
+        for i in range(_CORNERS):
+            over[k, i] = -value[k, i] - state.slack[k, i]
+        for number in range(1 + joints.single[k]):
+            begin, end = _slips(joints, k, number)
+            for i in range(begin, end):
+                over[k, i] = state.slip[k, number] - value[k, i] - state.slack[k, i]
+        for i in range(_SLOTS):
+            product += state.force[k, i] * state.slack[k, i]
+            missed += state.force[k, i] * abs(over[k, i])
+    for v in range(len(late)):
+        late[v] = -closing[v] - state.gap[v]
+        product += state.push[v] * state.gap[v]
+        missed += state.push[v] * abs(late[v])
+    return product, missed
+
+
+@compiled
+def _product(
+    joints: FrictionJoints, state: _State, change: _State, forth: float, along: float
+) -> float:
+    """Products of forces and slacks after a step, summed up."""
+    total = 0.0
+    for k in range(len(joints.turn)):
+        for i in range(_SLOTS if joints.single[k] else _APART):
+            force = state.force[k, i] + forth * change.force[k, i]
+            total += force * (state.slack[k, i] + along * change.slack[k, i])
+    for v in range(len(state.push)):
+        push = state.push[v] + forth * change.push[v]
+        total += push * (state.gap[v] + along * change.gap[v])
+    return total
+
+
+@compiled
+def _level(
+    joints: FrictionJoints, k: int, weight: Array, force: Array, slip: Array, share: float
+) -> None:
+    """Makes changes of forces of a joint sum up to nothing for each of its slips, by these.
+
+    Args:
+        joints: All of them.
+        k: Which.
+        weight: (11,) of the inequalities.
+        force: (11,) changes, written.
+        slip: (2,) changes, written.
+        share: Of the slips before, which are added to.
+    """
+    for number in range(1 + joints.single[k]):
+        begin, end = _slips(joints, k, number)
+        total, whole = 0.0, 0.0
+        for i in range(begin, end):
+            total += force[i]
+            whole += weight[i]
+        level = total / whole
+        slip[number] = share * slip[number] + level
+        for i in range(begin, end):
+            force[i] -= weight[i] * level
+
+
+@compiled
+def _advance(state: _State, change: _State, forth: float, along: float) -> None:
+    """Takes a step, with the forces as far as `forth`."""
+    for k in range(len(state.force)):
+        for i in range(_SLOTS):
+            state.force[k, i] += forth * change.force[k, i]
+            state.slack[k, i] += along * change.slack[k, i]
+        state.slip[k, 0] += along * change.slip[k, 0]
+        state.slip[k, 1] += along * change.slip[k, 1]
+    for v in range(len(state.push)):
+        state.push[v] += forth * change.push[v]
+        state.gap[v] += along * change.gap[v]
+
+
+@compiled
+def moved(
+    mass: Array,
+    mobility: Array,
+    links: Links,
+    joints: FrictionJoints,
+    contacts: Contacts,
+    order: Elimination,
+    load: Array,
+    unit: float,
+    enough: float,
+    exact: float,
+) -> tuple[int, Array, Array]:
+    """Solves a program in multiples of a force and of the mass of a body.
+
+    Args:
+        mass: See `Program`, as the five after it.
+        mobility: As above.
+        links: As above.
+        joints: As above.
+        contacts: As above.
+        order: As above.
+        load: (6 B,) forces on the bodies, those that would give them what they have at the start
+            included, less the full friction of joints with more than one stud.
+        unit: The force [N].
+        enough: Energy that counts as none.
+        exact: Part of the energy of a motion that the energy of its error may have.
+
+    Returns:
+        Steps taken, negative if they were in vain; (6 B,) speeds; (L, 6) scaled wrenches at the
+        links on the upper bodies, all but that friction of joints with more than one stud.
+    """
+    count, bodies = len(joints.turn), len(mass)
+    state = _begin(joints, contacts, unit)
+    speed = np.zeros(6 * bodies)
+    wrench, parting = np.zeros((len(links.lower), 6)), np.zeros((len(links.lower), 6))
+    value, closing = np.zeros((count, _SLOTS)), np.zeros(len(contacts.link))
+    blocks = np.zeros((order.start[-1], _WIDTH, _WIDTH))
+    inequalities = len(closing) + _APART * count
+    for k in range(count):
+        inequalities += joints.single[k]
+    over, late = np.zeros((count, _SLOTS)), np.zeros(len(closing))
+    centre, aim = np.zeros((count, _SLOTS)), np.zeros(len(closing))
+    weight, firmness = np.zeros((count, _SLOTS)), np.zeros(len(closing))
+    change = _begin(joints, contacts, unit)
+    for step in range(_STEPS):
+        _parted(links, speed, parting)
+        _values(joints, contacts, parting, value, closing)
+        product, missed = _missed(joints, state, value, closing, over, late)
+        _wrenches(joints, contacts, state.force, state.push, wrench)
+        left = load.copy()
+        _add_loads(links, wrench, left)
+        if _energy(mobility, left) <= enough:
+            return step, np.zeros(6 * bodies), wrench
+        for b in range(bodies):
+            for i in range(6):
+                for j in range(6):
+                    left[6 * b + i] -= mass[b, i, j] * speed[6 * b + j]
+        close = exact * max(enough, _energy(mass, speed))
+        if product + missed <= close and _energy(mobility, left) <= close:
+            return step, speed, wrench
+
+        for k in range(count):
+            for i in range(_SLOTS if joints.single[k] else _APART):
+                weight[k, i] = state.force[k, i] / state.slack[k, i]
+                centre[k, i] = -state.force[k, i] * state.slack[k, i]
+        for v in range(len(closing)):
+            firmness[v] = state.push[v] / state.gap[v]
+            aim[v] = -state.push[v] * state.gap[v]
+        _assemble(blocks, order, mass, links, joints, contacts, weight, firmness)
+        if not _factor(blocks, order):
+            break
+        for turn in range(2):
+            # What is to be balanced if nothing else changed.
+            for k in range(count):
+                for i in range(_SLOTS if joints.single[k] else _APART):
+                    y = centre[k, i] / state.slack[k, i] - weight[k, i] * over[k, i]
+                    change.force[k, i] = y
+                _level(joints, k, weight[k], change.force[k], change.slip[k], 0.0)
+            for v in range(len(closing)):
+                change.push[v] = aim[v] / state.gap[v] - firmness[v] * late[v]
+            _wrenches(joints, contacts, change.force, change.push, wrench)
+            right = left.copy()
+            _add_loads(links, wrench, right)
+            faster = _solved(blocks, order, right)
+            _parted(links, faster, parting)
+            _values(joints, contacts, parting, value, closing)
+            along, forth = np.inf, np.inf
+            for k in range(count):
+                for i in range(_SLOTS):
+                    change.force[k, i] += weight[k, i] * value[k, i]
+                _level(joints, k, weight[k], change.force[k], change.slip[k], 1.0)
+                for i in range(_SLOTS if joints.single[k] else _APART):
+                    y, s, dy = state.force[k, i], state.slack[k, i], change.force[k, i]
+                    ds = change.slack[k, i] = (centre[k, i] - s * dy) / y
+                    if dy < 0.0:
+                        forth = min(forth, -y / dy)
+                    if ds < 0.0:
+                        along = min(along, -s / ds)
+            for v in range(len(closing)):
+                y, s = state.push[v], state.gap[v]
+                dy = change.push[v] = change.push[v] + firmness[v] * closing[v]
+                ds = change.gap[v] = (aim[v] - s * dy) / y
+                if dy < 0.0:
+                    forth = min(forth, -y / dy)
+                if ds < 0.0:
+                    along = min(along, -s / ds)
+            if turn:
+                break
+            # Mehrotra: how far the plain step comes says how far to aim at the centre.
+            forth, along = min(forth, 1.0), min(along, 1.0)
+            after = _product(joints, state, change, forth, along)
+            target = (after / product) ** 3 * product / inequalities
+            for k in range(count):
+                for i in range(_SLOTS if joints.single[k] else _APART):
+                    centre[k, i] += target - change.force[k, i] * change.slack[k, i]
+            for v in range(len(closing)):
+                aim[v] += target - change.push[v] * change.gap[v]
+        forth, along = min(_STEP * forth, 1.0), min(_STEP * along, 1.0)
+        for i in range(6 * bodies):
+            speed[i] += along * faster[i]
+        _advance(state, change, forth, along)
+    return -1, speed, wrench

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled program of sliding bodies against a solver that knows nothing of it."""
+
+import numpy as np
+import pytest
+from mechanics_cases import random_structure, weights
+
+from bricksim_core.mechanics import sliding
+from bricksim_core.mechanics.geometry import face_contacts
+from bricksim_core.mechanics.sliding import Parts, bodies_between
+from bricksim_core.mechanics.snapfit import SnapFitConstants
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
+from bricksim_core.mechanics.snapfit.joints import joints_of
+from bricksim_core.mechanics.snapfit.pushes import pushes_of
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bodies_move_as_with_another_solver(seed, monkeypatch):
+    """Random structures, held and free, from rest and moving, under loads that nothing or
+    everything yields to, with single studs and contacts between them."""
+    rng = np.random.default_rng(seed)
+    constants = SnapFitConstants()
+    graph = random_structure(rng, int(rng.integers(2, 45 if seed % 10 == 0 else 14)))
+    layout = graph.layout(graph.component_of(0))
+    anchored = (layout.part_ids == 0) & (seed % 3 > 0)
+    loads = weights(layout)
+    hit = rng.integers(0, len(loads), 3)
+    loads[hit] += 10 ** rng.uniform(-1, 3) * rng.normal(size=(3, 6)) * [1, 1, 1, 0.01, 0.01, 0.01]
+    parts = Parts.of(layout, anchored, loads)
+    joints = joints_of(layout, constants)
+    pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, constants)
+    yielding = rng.random(len(joints)) < rng.uniform(0.3, 1.0)
+    yielding[0] = True
+    bodies = bodies_between(parts, joints, pushes, yielding)
+    if bodies is None:
+        bodies = bodies_between(parts, joints, pushes, np.ones(len(joints), dtype=bool))
+    assert bodies is not None
+    speed = np.zeros(6 * bodies.count)
+    if seed % 2:
+        speed = 0.3 * rng.normal(size=len(speed))
+    span = 10 ** rng.uniform(-4, -2)
+    found = bodies.moved(speed, span)
+
+    monkeypatch.setattr(sliding, "moved", lambda *_: (-1, None, None))
+    same = bodies_between(parts, joints, pushes, between(bodies, joints))
+    assert same is not None
+    want = same.moved(speed, span)
+
+    def energy(twists):
+        return 0.5 * float(twists @ same.momenta(twists))
+
+    least = 1e-9 * joints.pull.min()  # that of a slip of a nanometre
+    assert energy(found.speed - want.speed) <= 1e-8 * energy(want.speed) + least
+    # What it takes for the wrenches can be carried, and is what friction takes at these speeds.
+    assert bodies.between.utilization(found.wrench * PITCHES).max() <= 1.0 + 1e-9
+    parting = bodies.parting(found.speed)
+    power, _ = bodies.friction_of(parting)
+    assert (found.wrench * parting).sum() == pytest.approx(
+        power.sum(), rel=1e-4, abs=1e-6 * joints.pull.min()
+    )
+
+
+def between(bodies, joints):
+    """(C,) the connections between bodies, which leave the same bodies if they can yield."""
+    yielding = np.zeros(len(joints), dtype=bool)
+    yielding[bodies.crossing] = True
+    return yielding
