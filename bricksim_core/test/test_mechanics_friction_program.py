@@ -52,7 +52,7 @@ def test_bodies_move_as_with_another_solver(seed, monkeypatch):
     least = 1e-9 * joints.pull.min()  # that of a slip of a nanometre
     assert energy(found.speed - want.speed) <= 1e-8 * energy(want.speed) + least
     # What it takes for the wrenches can be carried, and is what friction takes at these speeds.
-    assert bodies.between.utilization(found.wrench * PITCHES).max() <= 1.0 + 1e-9
+    assert joints.take(bodies.crossing).utilization(found.wrench * PITCHES).max() <= 1.0 + 1e-9
     parting = bodies.parting(found.speed)
     power, _ = bodies.friction_of(parting)
     assert (found.wrench * parting).sum() == pytest.approx(

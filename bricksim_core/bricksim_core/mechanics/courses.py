@@ -90,7 +90,7 @@ class Course:
         self._speed = bodies.gathered(twists)
         self._parting, self._power, self._rate = _sliding(bodies, self._speed)
         self._energy = self._whole = 0.5 * float(self._speed @ bodies.momenta(self._speed))
-        self._weakest = float(bodies.between.pull.min())
+        self._weakest = bodies.weakest
         self._ways: Array | None = None
         self._left, self._number = dt, 0
         self.way = self._whole / self._weakest

@@ -214,7 +214,7 @@ def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
 
 
 @compiled
-def _parted(links: Links, speed: Array, parting: Array) -> None:
+def _parting(links: Links, speed: Array, parting: Array) -> None:
     """Writes (L, 6) twists of upper against lower bodies at the links."""
     for k in range(len(links.lower)):
         e = parting[k]
@@ -234,6 +234,14 @@ def _parted(links: Links, speed: Array, parting: Array) -> None:
             e[3] += sign * x
             e[4] += sign * y
             e[5] += sign * z
+
+
+@compiled
+def parted(links: Links, speed: Array) -> Array:
+    """(L, 6) scaled twists of upper against lower bodies at the links, by (6 B,) of the bodies."""
+    parting = np.empty((len(links.lower), 6))
+    _parting(links, speed, parting)
+    return parting
 
 
 @compiled
@@ -691,7 +699,7 @@ def moved(
     weight, firmness = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     change = _begin(joints, contacts, unit)
     for step in range(_STEPS):
-        _parted(links, speed, parting)
+        _parting(links, speed, parting)
         _values(joints, contacts, parting, value, closing)
         product, missed = _missed(joints, state, value, closing, over, late)
         _wrenches(joints, contacts, state.force, state.push, wrench)
@@ -730,7 +738,7 @@ def moved(
             right = left.copy()
             _add_loads(links, wrench, right)
             faster = _solved(blocks, order, right)
-            _parted(links, faster, parting)
+            _parting(links, faster, parting)
             _values(joints, contacts, parting, value, closing)
             along, forth = np.inf, np.inf
             for k in range(count):

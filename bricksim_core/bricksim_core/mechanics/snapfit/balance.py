@@ -29,7 +29,7 @@ class Balance:
 
     def __init__(self, layout: ComponentLayout) -> None:
         self.inertias = layout.inertias / _PITCH**2
-        self._masses, self._coms = layout.masses, layout.coms
+        self._masses = layout.masses
         self._arm = (layout.coms - mass_properties(layout).com) / _PITCH
         self._least = STANDARD_GRAVITY * float(np.linalg.norm(layout.masses))
 
@@ -49,15 +49,6 @@ class Balance:
         inertial = shares @ (resultant @ every)
         norm = max(float(np.sqrt(every @ every)), self._least)
         return (every - inertial).reshape(-1, 6), float(np.sqrt(inertial @ inertial)) / norm
-
-    @cached_property
-    def moments(self) -> Array:
-        """(N, 22) what adds up where parts are held together: mass, its first moments [kg m], own
-        inertia [kg] and second moments of the mass about the origin [kg m^2]."""
-        first = self._masses[:, None] * self._coms
-        second = first[:, :, None] * self._coms[:, None, :]
-        own = self.inertias.reshape(-1, 9)
-        return np.hstack([self._masses[:, None], first, own, second.reshape(-1, 9)])
 
     @cached_property
     def _maps(self) -> tuple[Array, Array]:

@@ -209,7 +209,7 @@ _KNOWN: WeakKeyDictionary[ComponentLayout, tuple[SnapFitConstants, Joints]] = We
 def _joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
     contacts = stud_contacts(layout)
     table = np.array([_strengths(p, constants) for p in contacts.patterns]).reshape(-1, 3)
-    pull, first_x, first_y = table[contacts.pattern].T
+    pull, first_x, first_y = table[contacts.pattern].T.copy()
     half = (0.5 * STUD_PITCH * contacts.overlap).astype(np.float64)
     tip = np.column_stack(
         [
