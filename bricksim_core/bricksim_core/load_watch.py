@@ -30,12 +30,12 @@ class _Pulse:
 
     Attributes:
         total: (N, 6) sum of the steps' loads [N, N m].
-        steps: How many.
+        steps: How many; a part of a step counts as such.
         change: (6,) of the component's velocity in them [m/s, rad/s], in its frame.
     """
 
     total: Array
-    steps: int
+    steps: float
     change: Array
 
     @property
@@ -260,36 +260,42 @@ class LoadWatch:
             watched: They.
         """
         bodies = self._bodies.only(wanted)
-        reports = [report for report, _ in steps]
+        taken = [(part, applied) for report, applied in steps for part in report.parts or (report,)]
+        reports = [report for report, _ in taken]
         if not bodies.held.any():
             reports = [_with_fresh(report) for report in reports]
-        loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in steps])
+        loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in taken])
         hits = closing_speeds(reports, bodies)[:, bodies.loaded] > HIT_SPEED
-        counts = (len(steps) - np.count_nonzero(hits, axis=0)).tolist()
-        weights = np.where(hits, 0.0, 1.0)
-        total, changes = loads.summed(weights), loads.velocity_changes(weights)
+        lengths: Array = np.array([report.dt / self._step for report in reports])
+
+        def summed(wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
+            factors = np.where(wanted, lengths[:, None], 0.0)
+            return loads.summed(factors), loads.velocity_changes(factors * self._step)
+
+        total, changes = summed(~hits)
         quiet = [
-            _Pulse(total[bodies.parts_of(i)], count, changes[i]) if count else None
-            for i, count in enumerate(counts)
+            _Pulse(total[bodies.parts_of(i)], length, changes[i]) if length else None
+            for i, length in enumerate((lengths @ ~hits).tolist())
         ]
-        parts = [
-            split_impacts(hits[:, i], w.impact.steps if w.impact else 0, self._longest)
+        impacts = [
+            split_impacts(hits[:, i], lengths, w.impact.steps if w.impact else 0.0, self._longest)
             for i, w in enumerate(watched)
         ]
         over: list[list[_Pulse]] = [[] for _ in watched]
-        for turn in range(max(map(len, parts))):
-            weights = np.zeros(hits.shape)
-            for i, spans in enumerate(parts):
+        for turn in range(max(map(len, impacts))):
+            chosen = np.zeros(hits.shape, dtype=np.bool_)
+            for i, spans in enumerate(impacts):
                 if turn < len(spans):
-                    weights[spans[turn].steps, i] = 1.0
-            total, changes = loads.summed(weights), loads.velocity_changes(weights)
-            for i, spans in enumerate(parts):
+                    chosen[spans[turn].steps, i] = True
+            total, changes = summed(chosen)
+            for i, spans in enumerate(impacts):
                 if turn >= len(spans):
                     continue
                 span, one = spans[turn], watched[i]
                 pulse = one.impact
                 if span.steps:
-                    new = _Pulse(total[bodies.parts_of(i)], len(span.steps), changes[i])
+                    length = float(lengths[span.steps].sum())
+                    new = _Pulse(total[bodies.parts_of(i)], length, changes[i])
                     pulse = new.and_then(pulse)
                 if span.over and pulse is not None:
                     over[i].append(pulse)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import mujoco
@@ -15,6 +16,7 @@ from bricksim_core.engines.mujoco import MujocoEngine, masking
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
+from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
 
@@ -138,11 +140,48 @@ def halves(turn: float) -> MujocoEngine:
     return engine
 
 
-@pytest.mark.parametrize(("turn", "foresight"), [(0.0, False), (20.0, True)])
-def test_only_what_moves_relative_to_each_other_is_looked_ahead_for(turn: float, foresight: bool):
+@pytest.mark.parametrize(
+    ("turn", "parts", "foresight"), [(0.0, 0, False), (20.0, 4, False), (100.0, 4, True)]
+)
+def test_only_what_moves_relative_to_each_other_is_looked_ahead_for(
+    turn: float, parts: int, foresight: bool
+):
+    """Pieces with connections that meet are followed in shorter steps, by speculation beyond."""
     engine = halves(turn)
-    engine.step()
+    report = engine.step()
+    assert len(report.parts) == parts
     assert bool(engine.model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SPECULATIVE) == foresight
+
+
+@pytest.mark.parametrize(("bricks", "parts"), [(1, 0), (2, 4)])
+def test_a_step_with_a_hit_on_the_ground_is_divided_and_told_as_a_whole(bricks: int, parts: int):
+    simulator = Simulator(config=SimulatorConfig(breakage=BreakageThresholds(enabled=False)))
+    tower = parse_structure("".join(f"2x2 (0,0,{z})\n" for z in range(bricks)), baseplate=None)
+    simulator.spawn(tower, transform([0.0, 0.0, 0.004], [0.0, 0.0, 0.0, 1.0]), fixed=())
+    pose = simulator.part_pose(min(simulator.graph.part_ids))
+    simulator.teleport(min(simulator.graph.part_ids), pose, [0.0, 0.0, -2.0, 0.0, 0.0, 0.0])
+    engine, report = simulator.engine, None
+    for _ in range(6):
+        report = engine.step()
+        if len(report.contacts):
+            break
+    assert report is not None and len(report.contacts)
+    assert len(report.parts) == parts
+    if not parts:
+        return
+    assert [p.dt for p in report.parts] == [0.25 * report.dt] * parts
+    assert report.parts[-1].time == pytest.approx(report.time)
+    np.testing.assert_array_equal(report.parts[-1].world_T_component, report.world_T_component)
+    np.testing.assert_array_equal(
+        report.parts[0].previous_world_T_component, report.previous_world_T_component
+    )
+    for earlier, later in itertools.pairwise(report.parts):
+        np.testing.assert_array_equal(earlier.twist, later.previous_twist)
+    impulses = np.concatenate([p.contacts.impulse for p in report.parts])
+    np.testing.assert_array_equal(impulses, report.contacts.impulse)
+    mass = bricks * BrickShape(2, 2).mass
+    gained = mass * (report.twist[0, 2] - report.previous_twist[0, 2])
+    assert impulses[:, 2].sum() == pytest.approx(gained + mass * 9.81 * report.dt, rel=1e-4)
 
 
 def random_bodies(rng, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -127,7 +127,12 @@ def test_every_step_has_its_own_speeds():
     ],
 )
 def test_impacts_end_with_the_last_hit_or_after_three_steps(hits, before, spans):
-    assert split_impacts(np.array([h == "h" for h in hits]), before, 3) == spans
+    assert split_impacts(np.array([h == "h" for h in hits]), np.ones(4), before, 3) == spans
+
+
+def test_parts_of_steps_count_as_long_as_they_are():
+    hits, lengths = np.array([True] * 6), np.array([1.0, 0.25, 0.25, 0.25, 0.25, 1.0])
+    assert split_impacts(hits, lengths, 0.5, 2) == [Span([0, 1, 2], True), Span([3, 4, 5], False)]
 
 
 # -- with the engine ----------------------------------------------------------------------------

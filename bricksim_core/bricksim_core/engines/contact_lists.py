@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,15 @@ def take_contacts(contacts: Contacts, rows: NDArray[np.bool_]) -> Contacts:
         normal=contacts.normal[rows],
         normal_impulse=contacts.normal_impulse[rows],
         impulse=contacts.impulse[rows],
+    )
+
+
+def weaker_contacts(contacts: Contacts, share: float) -> Contacts:
+    """The same contacts with a share of their impulses."""
+    return replace(
+        contacts,
+        normal_impulse=share * contacts.normal_impulse,
+        impulse=share * contacts.impulse,
     )
 
 

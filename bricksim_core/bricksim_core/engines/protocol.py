@@ -103,6 +103,7 @@ class StepReport:
         still: (K,) True for components whose pose, twist and contacts are bit by bit those of the
             last step, and which no wrench acted on; None if the engine does not tell.
         fresh: All contacts of free components that are not still; None if the engine does not tell.
+        parts: The same step as the engine took it, where it divided it: shorter steps in a row.
     """
 
     time: float
@@ -115,6 +116,7 @@ class StepReport:
     contacts: Contacts
     still: NDArray[np.bool_] | None = None
     fresh: Contacts | None = None
+    parts: tuple[StepReport, ...] = ()
 
 
 @dataclass(frozen=True)

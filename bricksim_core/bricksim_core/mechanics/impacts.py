@@ -38,25 +38,28 @@ class Span:
     over: bool
 
 
-def split_impacts(hits: NDArray[np.bool_], before: int, longest: int) -> list[Span]:
+def split_impacts(
+    hits: NDArray[np.bool_], lengths: Array, before: float, longest: float
+) -> list[Span]:
     """The impacts of a component in a frame, in their order.
 
     Args:
         hits: (S,) steps in which the component hit something at speed.
-        before: Steps that an impact has gone on for when the frame begins, 0 for none.
-        longest: Steps after which an impact ends in any case.
+        lengths: (S,) durations of the steps, in any unit.
+        before: For how long an impact has gone on when the frame begins, 0 for none.
+        longest: Duration after which an impact ends in any case.
     """
     spans: list[Span] = []
     if not before and not hits.any():
         return spans
     steps: list[int] = []
-    for step, hit in enumerate(hits.tolist()):
+    for step, (hit, length) in enumerate(zip(hits.tolist(), lengths.tolist(), strict=True)):
         if hit:
             steps.append(step)
-        count = before + len(steps)
-        if count and (not hit or count >= longest):
+            before += length
+        if before and (not hit or before >= longest):
             spans.append(Span(steps, True))
-            steps, before = [], 0
+            steps, before = [], 0.0
     if before or steps:
         spans.append(Span(steps, False))
     return spans

@@ -36,7 +36,7 @@ class StepLoads:
 
     Args:
         bodies: The scene during the steps.
-        reports: The steps, all of one length.
+        reports: The steps.
         gravity: (3,) world [m/s^2].
         applied: For each step, (6,) force [N] and torque about the part's COM [N m], world axes,
             by part id; ids of other components are passed over.
@@ -54,7 +54,6 @@ class StepLoads:
         applied: Sequence[Mapping[int, Array]] = (),
     ) -> None:
         self._bodies = bodies
-        self._dt = reports[0].dt
         self._part, self._step, self._wrench = _acting(bodies, reports, applied)
         shape = (len(reports), len(bodies.loaded))
         total = np.zeros((*shape, 6))
@@ -83,15 +82,15 @@ class StepLoads:
         )  # fmt: skip
         return loads
 
-    def velocity_changes(self, weights: Array) -> Array:
+    def velocity_changes(self, durations: Array) -> Array:
         """(W, 6) how much the steps changed the velocity of the components' COMs and their spin,
         component axes [m/s, rad/s].
 
         Args:
-            weights: (S, W) factors.
+            durations: (S, W) for how long each step counts [s].
         """
         rates = np.concatenate([self.acceleration, self.spin], axis=2)
-        return self._dt * np.einsum("sw,swi->wi", weights, rates)
+        return np.einsum("sw,swi->wi", durations, rates)
 
 
 def _acting(

@@ -12,14 +12,14 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
-from bricksim_core.engines.contact_lists import join_contacts, no_contacts
+from bricksim_core.engines.contact_lists import join_contacts, no_contacts, weaker_contacts
 from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
 from bricksim_core.engines.mujoco.contact import ContactParameters, read_contacts
 from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_drives
@@ -44,7 +44,9 @@ from bricksim_core.engines.mujoco.specification import (
 )
 from bricksim_core.engines.mujoco.spinning import load_spin
 from bricksim_core.engines.mujoco.stepping import (
+    HIT_PARTS,
     Resting,
+    State,
     StepLength,
     carry_gripped,
     read_moved,
@@ -398,26 +400,55 @@ class MujocoEngine:
         data, index = self._data, self._index
         resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
+        stages: list[tuple[Contacts, State]] = []
         if self._nothing_moves():
-            fresh, touching = index.geoms.no_contacts, resting.contacts
+            fresh, kept = index.geoms.no_contacts, resting.contacts
         else:
-            fresh = join_contacts(self._advance_parts())
-            self._resting, touching = resting.after(data, index, fresh)
+            stages = self._advance_parts()
+            fresh = join_contacts([contacts for contacts, _ in stages])
+            self._resting, kept = resting.after(data, index, fresh)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
         self._poses, self._twists = read_moved(data, index, still, *previous)
         if len(index.ids) > len(index.free):
             still = self._with_held(still, fresh, resting)
         self._changed_to = None
+
+        after = (self._poses, self._twists)
+        touching = join_contacts([fresh, kept])
+        whole = self._report(self.time, self.timestep, previous, after, touching, fresh, still)
+        if len(stages) < 2:
+            return whole
+        states = [previous, *(state for _, state in stages[:-1]), after]
+        dt, parts = self.timestep / len(stages), []
+        part_of_kept = weaker_contacts(kept, 1.0 / len(stages))
+        for i, (contacts, _) in enumerate(stages):
+            touching = join_contacts([contacts, part_of_kept])
+            time = start + (i + 1) * dt
+            parts.append(
+                self._report(time, dt, states[i], states[i + 1], touching, contacts, still)
+            )
+        return replace(whole, parts=tuple(parts))
+
+    def _report(
+        self,
+        time: float,
+        dt: float,
+        before: State,
+        after: State,
+        contacts: Contacts,
+        fresh: Contacts,
+        still: NDArray[np.bool_],
+    ) -> StepReport:
         return StepReport(
-            time=self.time,
-            dt=self.timestep,
-            component_ids=index.ids,
-            world_T_component=self._poses,
-            twist=self._twists,
-            previous_world_T_component=previous[0],
-            previous_twist=previous[1],
-            contacts=touching,
+            time=time,
+            dt=dt,
+            component_ids=self._index.ids,
+            world_T_component=after[0],
+            twist=after[1],
+            previous_world_T_component=before[0],
+            previous_twist=before[1],
+            contacts=contacts,
             still=still,
             fresh=fresh,
         )
@@ -450,20 +481,40 @@ class MujocoEngine:
             and not self._data.xfrc_applied.any()
         )
 
-    def _advance_parts(self) -> list[Contacts]:
-        """One step, in as many parts as its wrenches want; returns the contacts of each part.
+    def _advance_parts(self) -> list[tuple[Contacts, State]]:
+        """One step, in as many parts as its wrenches and hits want.
+
+        Returns:
+            Contacts and state at the end of each part; parts for the sake of wrenches are one.
 
         Raises:
             EngineError: The state became unstable; it is as before then.
         """
-        data = self._data
+        data, index = self._data, self._index
         saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
         drives = {name: state.copy() for name, state in self._drives.items()}
         parts = step_parts(self._load_wrenches(), self.timestep)
         set_margins(self._model, self._pair_rows, self._seated, self._yielding, self.time)
+        before = (self._poses, self._twists)
+        awake = np.zeros(len(index.free), dtype=np.bool_)
         try:
-            dt = self._length.set(parts)
-            return [self._advance(dt) for _ in range(parts)]
+            if parts > 1:
+                dt = self._length.set(parts)
+                contacts = []
+                for _ in range(parts):
+                    self._look_ahead(dt)
+                    contacts.append(self._advance(dt))
+                return [(join_contacts(contacts), before)]
+            hit = self._look_ahead(self.timestep)
+            parts = HIT_PARTS if hit else 1
+            dt, stages = self._length.set(parts, stiffer=False), []
+            for _ in range(parts):
+                if hit:
+                    self._look_ahead(dt)
+                contacts = self._advance(dt)
+                state = read_moved(data, index, awake, *before) if hit else before
+                stages.append((contacts, state))
+            return stages
         except EngineError:
             data.qpos[:], data.qvel[:], data.qacc_warmstart[:], data.time = saved
             self._drives = drives
@@ -472,6 +523,15 @@ class MujocoEngine:
             self._length.set(1)
             data.xfrc_applied[:] = 0.0
             self._wrenches = {}
+
+    def _look_ahead(self, dt: float) -> bool:
+        """Makes the model ready for a step; returns whether a component with connections hits
+        something in it."""
+        if self._robots:  # speculative contacts stay on
+            return False
+        index, ground = self._index, self._options.ground
+        height = -np.inf if ground is None else ground
+        return look_ahead(self._model, self._data, index.around, index.qpos, index.dof, height, dt)
 
     def _advance(self, dt: float) -> Contacts:
         """One MuJoCo step.
@@ -482,8 +542,6 @@ class MujocoEngine:
         model, data, index = self._model, self._data, self._index
         before = data.qpos.copy() if self._robots else None
         load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
-        if not self._robots:  # among robots speculative contacts stay on
-            look_ahead(model, data, index.around, index.qpos, index.dof, dt)
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
         velocity = data.qvel

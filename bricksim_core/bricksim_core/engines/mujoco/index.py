@@ -110,6 +110,8 @@ def make_index(
     bodies = bodies[np.argsort(boxes.part_ids[bodies])]
     part_ids, row = boxes.part_ids[bodies], box_row[bodies]
     at = pool.slots
+    joints = np.array([len(components[int(i)].spec.layout.connection_ids) > 0 for i in ids])
+    jointed = np.append(joints[free], joints[fixed].any()).astype(np.bool_)
     return SceneIndex(
         ids=ids,
         free=free,
@@ -130,7 +132,7 @@ def make_index(
         boxes=boxes,
         box_row=box_row,
         robots=dict(robots),
-        around=surroundings(pool.model, at.body[slots], at.dof[slots], pool.held),
+        around=surroundings(pool.model, at.body[slots], at.dof[slots], pool.held, jointed),
     )
 
 

@@ -20,6 +20,12 @@ from bricksim_core.spatial import Array
 _FREE_MOVE = 3e-4
 """Distance [m] that a wrench may move a body in one MuJoCo step before contacts are looked for."""
 _MOST_PARTS = 16
+HIT_PARTS = 4
+"""Parts of a step in which a component with connections hits something. With a step of 1/240 s the
+spin after a hit is then within 3 % of that of 1/1920 s; without it is short by a sixth."""
+
+State = tuple[Array, Array]
+"""(K, 4, 4) poses world_T_component [m] and (K, 6) twists [m/s, rad/s] of all components."""
 
 
 class StepLength:
@@ -37,13 +43,14 @@ class StepLength:
             for solref in (model.geom_solref, model.pair_solref, model.eq_solref)
         ]
 
-    def set(self, parts: int) -> float:
-        """Makes a step one of so many parts of the usual one; returns its length [s]."""
+    def set(self, parts: int, stiffer: bool = True) -> float:
+        """Makes a step one of so many parts of the usual one, with contacts as much stiffer unless
+        told otherwise; returns its length [s]."""
         dt = self._usual / parts
         if self._model.opt.timestep != dt:
             self._model.opt.timestep = dt
             for solref, constants in self._constants:
-                solref[:, 0] = constants / parts
+                solref[:, 0] = constants / parts if stiffer else constants
         return dt
 
 
@@ -206,13 +213,13 @@ class Resting:
     def after(
         self, data: mujoco.MjData, index: SceneIndex, contacts: Contacts
     ) -> tuple[Resting, Contacts]:
-        """What rests after a step, and all contacts of the step."""
+        """What rests after a step with some contacts, and which went on resting in it."""
         asleep = data.tree_asleep[index.tree] >= 0
         if bool((asleep == self.asleep).all()):
-            return self, join_contacts([contacts, self.contacts])
+            return self, self.contacts
         kept = take_contacts(self.contacts, _all_still(index, self.contacts, asleep))
         new = take_contacts(contacts, _all_still(index, contacts, asleep))
-        return Resting(asleep, join_contacts([kept, new])), join_contacts([contacts, kept])
+        return Resting(asleep, join_contacts([kept, new])), kept
 
     def without(self, before: SceneIndex, now: SceneIndex, part_ids: NDArray[np.int64]) -> Resting:
         """What rests of it when the bodies of some parts have changed.
