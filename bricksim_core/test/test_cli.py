@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -57,7 +58,9 @@ def process(*words, **options):
 
 
 def is_one_line(text):
-    return text.count("\n") == 1 and "Traceback" not in text
+    """One line; those of progress, which a slow machine adds, do not count."""
+    lines = [line for line in text.splitlines() if not re.fullmatch(r"\w+: +\d+%", line)]
+    return len(lines) == 1 and "Traceback" not in text
 
 
 # -- every command --------------------------------------------------------------------------
