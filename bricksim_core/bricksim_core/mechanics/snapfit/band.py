@@ -33,6 +33,23 @@ def multiplied(value: Array, column: IntArray, start: IntArray, x: Array) -> Arr
 
 
 @compiled
+def band_width(column: IntArray, start: IntArray) -> int:
+    """w: how many diagonals from the main one downwards A' W A has for a sparse A and a W that is
+    made of blocks of rows with entries in the same sixes of columns.
+
+    Args:
+        column: See `multiplied`.
+        start: See there.
+    """
+    widest = 0
+    for r in range(len(start) - 1):
+        own = column[start[r] : start[r + 1]] // 6
+        if len(own):
+            widest = max(widest, int(own.max() - own.min()))
+    return 6 * widest + 6
+
+
+@compiled
 def band_of_squares(
     value: Array, column: IntArray, start: IntArray, weight: Array, size: int
 ) -> Array:
@@ -45,12 +62,7 @@ def band_of_squares(
         weight: (R,) W.
         size: n, columns of A.
     """
-    width = 1
-    for r in range(len(weight)):
-        own = column[start[r] : start[r + 1]]
-        if len(own):
-            width = max(width, own.max() - own.min() + 1)
-    band = np.zeros((size, width))
+    band = np.zeros((size, band_width(column, start)))
     for r in range(len(weight)):
         for p in range(start[r], start[r + 1]):
             a, weighted = column[p], weight[r] * value[p]
@@ -103,3 +115,20 @@ def solve_in_band(factor: Array, right: Array) -> None:
             if factor[k, d] != 0.0:
                 own -= factor[k, d] * right[k + d]
         own /= factor[k, 0]
+
+
+@compiled
+def solved_in_band(factor: Array, right: Array) -> Array:
+    """(n,) K^-1 b; see `solve_in_band`."""
+    size, width = factor.shape
+    x = right.copy()
+    for k in range(size):
+        x[k] /= factor[k, 0]
+        for d in range(1, min(width, size - k)):
+            x[k + d] -= factor[k, d] * x[k]
+    for k in range(size - 1, -1, -1):
+        total = x[k]
+        for d in range(1, min(width, size - k)):
+            total -= factor[k, d] * x[k + d]
+        x[k] = total / factor[k, 0]
+    return x

@@ -14,6 +14,7 @@ of NumPy would take most of the time.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,10 +24,12 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.snapfit.band import (
     band_of_squares,
+    band_width,
     factor_band,
     multiplied,
     solve_in_band,
 )
+from bricksim_core.mechanics.snapfit.banded import settled_in_band
 from bricksim_core.mechanics.snapfit.dissection import sweep
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.pivoting import pivoted
@@ -44,11 +47,8 @@ from bricksim_core.mechanics.snapfit.yielding import (
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-LARGEST = 180
-"""Contacts and rows near their limits up to which this is quicker than sparse equations."""
-
-_GROWN = 230
-"""Those that they may become."""
+DENSE = 100
+"""Contacts and rows near their limits up to which the dense program is quicker."""
 
 _TIMES = 12
 """Times that rows are added before others are asked."""
@@ -61,7 +61,7 @@ _CLOSE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class _Structure:
+class Plain:
     """J joints that yield and V contacts between parts, as plain arrays; R = 6 J + V.
 
     Attributes:
@@ -87,6 +87,11 @@ class _Structure:
         return self.value, self.column, self.start, self.weight, self.every, self.softness
 
     @cached_property
+    def width(self) -> int:
+        """Of the band of a stiffness matrix in this order of displacements."""
+        return band_width(self.column, self.start)
+
+    @cached_property
     def factor(self) -> Array:
         """(F, w) band of the structure with its contacts as springs, factored."""
         size = 6 * (1 + int(self.column.max(initial=0)) // 6)
@@ -109,14 +114,14 @@ class CompactSolver:
         self._order = sweep(equations.structure.points)
 
     @cached_property
-    def _structure(self) -> _Structure:
+    def _plain(self) -> Plain:
         equations, structure = self._equations, self._equations.structure
         value, column, start = equations.opening
         part, axis = np.divmod(column, 6)
         column = 6 * np.argsort(self._order)[part] + axis
         weight = np.concatenate([structure.stiffness, 1.0 / equations.compliance])
         softness = equations.limits.softness
-        return _Structure(value, column, start, weight, equations.every, softness)
+        return Plain(value, column, start, weight, equations.every, softness)
 
     def solve(self, loads: Array, elastic: Array) -> Yielded | None:
         """Least overload, then least energy; None if other solvers are to be asked.
@@ -125,95 +130,131 @@ class CompactSolver:
             loads: (F,) scaled loads [N].
             elastic: (F,) displacements of the bonded structure under them, without contacts.
         """
+        loads, elastic = (each.reshape(-1, 6)[self._order].reshape(-1) for each in (loads, elastic))
+        plain, limit, gap = self._plain, self._equations.limits.limit, self._equations.gap
+        closing, bonded = _bonded(*plain.arrays, elastic)
+        known = np.ones(len(bonded) + len(gap), dtype=np.bool_)
+        known[: len(bonded)] = bonded > _NEAR * np.repeat(limit, ROWS) + TOLERANCE
+        active = np.concatenate([bonded > np.repeat(limit, ROWS) + TOLERANCE, closing >= gap])
         try:
-            search = _Search(
-                self._structure,
-                self._equations,
-                *(each.reshape(-1, 6)[self._order].reshape(-1) for each in (loads, elastic)),
-            )
-            if search.size > LARGEST:
-                return None
+            kind = _DenseSearch if np.count_nonzero(known) <= DENSE else _BandSearch
+            search = kind(plain, self._equations, loads, known, active)
             none = np.zeros(0, dtype=np.int64)
             return hardened(self._equations.limits.softness, none, search.settled)
         except (np.linalg.LinAlgError, SlowError):
             return None
 
 
-class _Search:
+class _Search(ABC):
     """The search for the active set under given loads.
 
     Args:
-        structure: The structure.
+        plain: The structure.
         equations: Its limits and gaps.
         loads: (F,) scaled loads [N].
-        elastic: (F,) displacements of the bonded structure under them, without contacts.
+        known: (J * ROWS + V,) which rows and contacts are looked at.
+        active: (J * ROWS + V,) which rows yield and which contacts are closed at first.
     """
 
     def __init__(
-        self, structure: _Structure, equations: Equations, loads: Array, elastic: Array
+        self,
+        plain: Plain,
+        equations: Equations,
+        loads: Array,
+        known: NDArray[np.bool_],
+        active: NDArray[np.bool_],
     ) -> None:
-        self._structure = structure
+        self._plain, self._loads = plain, loads
         self._gap, self._limit = equations.gap, equations.limits.limit
-        contacts, first = len(self._gap), ROWS * len(self._limit)
-        closing, bonded = _bonded(*structure.arrays, elastic)
-        near = np.flatnonzero(bonded > _NEAR * np.repeat(self._limit, ROWS) + TOLERANCE)
-        self._unknowns = np.concatenate([first + np.arange(contacts), near])
-        self._active = np.concatenate(
-            [closing < self._gap, bonded[near] > self._limit[near // ROWS] + TOLERANCE]
-        )
-        self._loads = loads
-        self._response, self._matrix = np.zeros((len(loads), 0)), np.zeros((0, 0))
-        self._upper, self._factored = self._matrix, -1
+        self._known, self._active = known, active
 
-    @property
-    def size(self) -> int:
-        """Contacts and rows that are looked at."""
-        return len(self._unknowns)
-
-    @cached_property
-    def _displaced(self) -> Array:
-        """(F,) displacements where nothing yields and all contacts hold."""
-        structure = self._structure
-        return _displaced(*structure.arrays, structure.factor, self._loads, self._gap)
+    @abstractmethod
+    def _found(self, granted: Granted) -> tuple[Array, Array, Array, Array, bool]:
+        """What `settled_in_band` gives; it goes on where it ended before."""
 
     def settled(self, _: IntArray, granted: Granted) -> Yielded | None:
-        """Forces with softness; see `hardened`. It goes on where it ended before."""
-        structure = self._structure
+        """Forces with softness; see `hardened`."""
         for _time in range(_TIMES):
-            if len(self._unknowns) > _GROWN:
-                return None
-            if len(self._unknowns) > len(self._matrix):
-                self._response, self._matrix = _extended(
-                    *structure.arrays,
-                    structure.factor,
-                    self._unknowns,
-                    self._response,
-                    self._matrix,
-                )
-                self._upper, self._factored = np.empty_like(self._matrix), -1
-            wrench, push, multiplier, excess, self._factored = _settled(
-                *structure.arrays,
-                self._gap,
-                self._limit,
-                granted.joint,
-                granted.row,
-                self._displaced,
-                self._unknowns,
-                self._response,
-                self._matrix,
-                self._active,
-                self._upper,
-                self._factored,
-            )
-            if self._factored < 0:
+            wrench, push, multiplier, excess, found = self._found(granted)
+            if not found:
                 return None
             if excess.max() <= TOLERANCE:
                 members = np.flatnonzero(np.isfinite(multiplier))
                 return Yielded(wrench, push, members, multiplier[members])
-            more = np.flatnonzero(excess > -_CLOSE)
-            self._unknowns = np.concatenate([self._unknowns, more])
-            self._active = np.concatenate([self._active, excess[more] > TOLERANCE])
+            self._known[: len(excess)] |= excess > -_CLOSE
+            self._active[: len(excess)] |= excess > TOLERANCE
         return None
+
+
+class _BandSearch(_Search):
+    """For many unknowns."""
+
+    def _found(self, granted: Granted) -> tuple[Array, Array, Array, Array, bool]:
+        plain = self._plain
+        return settled_in_band(
+            *plain.arrays,
+            plain.width,
+            self._gap,
+            self._limit,
+            granted.joint,
+            granted.row,
+            self._loads,
+            self._known,
+            self._active,
+        )
+
+
+class _DenseSearch(_Search):
+    """For few unknowns; nothing is lost by rounding in long arms."""
+
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        self._unknowns = np.zeros(0, dtype=np.int64)
+        self._positive = np.zeros(0, dtype=np.bool_)
+        self._response, self._matrix = np.zeros((len(self._loads), 0)), np.zeros((0, 0))
+        self._upper, self._factored = self._matrix, -1
+
+    @cached_property
+    def _displaced(self) -> Array:
+        """(F,) displacements where nothing yields and all contacts hold."""
+        plain = self._plain
+        return _displaced(*plain.arrays, plain.factor, self._loads, self._gap)
+
+    def _found(self, granted: Granted) -> tuple[Array, Array, Array, Array, bool]:
+        self._extend()
+        plain = self._plain
+        *forces, self._factored = _settled(
+            *plain.arrays,
+            self._gap,
+            self._limit,
+            granted.joint,
+            granted.row,
+            self._displaced,
+            self._unknowns,
+            self._response,
+            self._matrix,
+            self._positive,
+            self._upper,
+            self._factored,
+        )
+        wrench, push, multiplier, excess = forces
+        return wrench, push, multiplier, excess, self._factored >= 0
+
+    def _extend(self) -> None:
+        """Takes in what has become known."""
+        first = ROWS * len(self._limit)
+        known = np.flatnonzero(self._known)
+        if len(known) == len(self._unknowns):
+            return
+        new = np.setdiff1d(known, self._unknowns, assume_unique=True)
+        new = np.concatenate([new[new >= first], new[new < first]])
+        self._unknowns = np.concatenate([self._unknowns, new])
+        # A contact's unknown is positive where it is open.
+        self._positive = np.concatenate([self._positive, self._active[new] != (new >= first)])
+        self._response, self._matrix = _extended(
+            *self._plain.arrays, self._plain.factor, self._unknowns, self._response, self._matrix
+        )
+        self._upper, self._factored = np.empty_like(self._matrix), -1
 
 
 @compiled
@@ -283,7 +324,7 @@ def _extended(
     """The program with more unknowns.
 
     Args:
-        value: This and the next ones are those of `_Structure`.
+        value: This and the next ones are those of `Plain`.
         column: See there.
         start: See there.
         weight: See there.
@@ -364,7 +405,7 @@ def _settled(
     """Solves the program and gives the forces.
 
     Args:
-        value: This and the next ones are those of `_Structure`.
+        value: This and the next ones are those of `Plain`.
         column: See there.
         start: See there.
         weight: See there.

@@ -162,13 +162,13 @@ class NewtonSolver:
         """
         rows, gap = known.rows, self._equations.gap
         bound = self._equations.limits.limit - granted.joint
-        held = _held(rows.own, rows.pressing, rows.parting, bound, granted.row)
+        held = held_back(rows.own, rows.pressing, rows.parting, bound, granted.row)
         # At rest what is not balanced are the loads less what limits hold.
         displaced = np.zeros(len(loads))
         worst = goal = last = np.inf
         load = float(np.abs(loads).max(initial=0.0))
         for refinement in range(_REFINEMENTS + 1):
-            wrench, push, multiplier, closing, lack = _forces(
+            wrench, push, multiplier, closing, lack = forces_of(
                 *self._equations.opening,
                 self._every,
                 self._stiffness,
@@ -222,7 +222,7 @@ class NewtonSolver:
 
     def _rows(self, own: IntArray, softness: Array) -> _Rows:
         """Joints with these rows at their limits."""
-        return _Rows(own, softness, *_yielding(own, self._every, self._stiffness, softness))
+        return _Rows(own, softness, *yielding_rows(own, self._every, self._stiffness, softness))
 
     def changes(self, state: Yielded, overload: Array, closing: Array) -> IntArray:
         """What has to enter or leave the active set, sorted."""
@@ -291,7 +291,7 @@ class _Settling:
 
 
 @compiled
-def _yielding(
+def yielding_rows(
     own: IntArray, every: Array, stiffness: Array, softness: Array
 ) -> tuple[Array, Array, Array, Array]:
     """What `_Rows` has of these active rows: release, pressing, parting and blocks."""
@@ -333,7 +333,9 @@ def _yielding(
 
 
 @compiled
-def _held(own: IntArray, pressing: Array, parting: Array, bound: Array, granted: Array) -> Array:
+def held_back(
+    own: IntArray, pressing: Array, parting: Array, bound: Array, granted: Array
+) -> Array:
     """(N,) what limits take from the multipliers of active rows.
 
     Args:
@@ -357,7 +359,7 @@ def _held(own: IntArray, pressing: Array, parting: Array, bound: Array, granted:
 
 
 @compiled
-def _forces(
+def forces_of(
     value: Array,
     column: IntArray,
     start: IntArray,
@@ -381,7 +383,7 @@ def _forces(
         stiffness: (J, 6) scaled [N/m].
         own: See `_Rows`.
         release: See there.
-        held: From `_held`.
+        held: From `held_back`.
         firm: See `_Tangent`.
         gap: (V,) of the contacts [m].
         loads: (F,) scaled loads [N].

@@ -80,11 +80,8 @@ MANY_ROWS = 200
 MANY = 24
 """Members of the active set from which on Newton's method is quicker than a search."""
 
-COMPACT = 200
+COMPACT = 240
 """Free displacements up to which dense equations are tried."""
-
-TOUCHING = 80
-"""Contacts beside the joints up to which they are."""
 
 LARGE = 400
 """Joints from which on Newton's method needs no guess to be quicker than what gives one."""
@@ -280,7 +277,7 @@ class SnapFitSystem:
 
     @cached_property
     def _compact(self) -> CompactSolver | None:
-        if self._structure.size > COMPACT or len(self.pushes) > TOUCHING:
+        if self._structure.size > COMPACT:
             return None
         return CompactSolver(self._equations)
 

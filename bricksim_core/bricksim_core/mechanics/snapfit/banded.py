@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Active sets of many rows and contacts in a structure whose stiffness lies near the diagonal.
+
+The same steps as in `pivoting`, for the same unknowns. What they are for an active set is found by
+Newton's method on displacements (`newton`) instead of a dense matrix, in one compiled loop: the
+cost does not hang on how many there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.snapfit.band import factor_band, solved_in_band
+from bricksim_core.mechanics.snapfit.newton import forces_of, held_back, yielding_rows
+from bricksim_core.mechanics.snapfit.yielding import NEGATIVE, PUSH_TOLERANCE, TOLERANCE
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
+
+_PATIENCE = 5
+"""Changes of all that is wrong, one after the other, without less of it, before it gives up."""
+
+_REFINEMENTS = 3
+_ROUNDING = 1e-11
+"""Relative residual of the equilibrium at which refining it ends."""
+_BALANCED = 1e-9
+"""Relative residual of the equilibrium that is acceptable."""
+
+
+@compiled
+def settled_in_band(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    weight: Array,
+    every: Array,
+    softness: Array,
+    width: int,
+    gap: Array,
+    limit: Array,
+    granted: Array,
+    granted_row: Array,
+    loads: Array,
+    known: NDArray[np.bool_],
+    active: NDArray[np.bool_],
+) -> tuple[Array, Array, Array, Array, bool]:
+    """Finds which of the known rows yield and which contacts are closed, and the forces.
+
+    Args:
+        value: This and the next ones are those of `compact.Plain`.
+        column: See there.
+        start: See there.
+        weight: See there.
+        every: See there.
+        softness: See there.
+        width: Of the band of the stiffness matrix.
+        gap: (V,) of the contacts [m].
+        limit: (J,) of the joints.
+        granted: See `Granted`.
+        granted_row: See there.
+        loads: (F,) scaled loads [N].
+        known: (J * ROWS + V,) which members are asked for.
+        active: (J * ROWS + V,) which are active: the guess, then what was found.
+
+    Returns:
+        (J, 6) scaled wrenches and (V,) pushes [N], (J * ROWS + V,) multipliers of active members
+        (nan for others), (J * ROWS,) by how much rows are exceeded that are not known, and whether
+        the active set was found.
+    """
+    joints, rows, _ = every.shape
+    first, contacts = joints * rows, len(gap)
+    stiffness = weight[: 6 * joints].copy().reshape(joints, 6)
+    load = np.abs(loads).max()
+    multiplier, excess = np.full(len(active), np.nan), np.zeros(first)
+    wrench, push = np.zeros((joints, 6)), np.zeros(contacts)
+    wrong = np.zeros(len(active), dtype=np.bool_)
+    fewest, patience = len(active) + 1, _PATIENCE
+    while True:
+        own = np.flatnonzero(active[:first])
+        release, pressing, parting, blocks = yielding_rows(own, every, stiffness, softness)
+        firm = np.where(active[first:], weight[6 * joints :], 0.0)
+        factor = _band(value, column, start, blocks, firm, len(loads), width)
+        if not factor_band(factor):
+            return wrench, push, multiplier, excess, False
+        held = held_back(own, pressing, parting, limit - granted, granted_row)
+        displaced, last, worst, goal = np.zeros(len(loads)), np.inf, np.inf, load
+        mu, closing, lack = held, gap, loads
+        for refinement in range(_REFINEMENTS + 1):
+            wrench, push, mu, closing, lack = forces_of(
+                value,
+                column,
+                start,
+                every,
+                stiffness,
+                own,
+                release,
+                held,
+                firm,
+                gap,
+                loads,
+                displaced,
+            )
+            if refinement > 0:
+                worst, goal = np.abs(lack).max(), max(load, np.abs(wrench).max())
+                if not (_ROUNDING * goal < worst and worst < 0.5 * last):
+                    break
+                last = worst
+            if refinement < _REFINEMENTS:
+                displaced = displaced + solved_in_band(factor, lack)
+        if not min(worst, last) <= _BALANCED * goal:
+            return wrench, push, multiplier, excess, False
+
+        bound, greatest = limit - granted, 0.0
+        for i in range(len(own)):
+            greatest = max(greatest, abs(mu[i]))
+        overload = -granted
+        multiplier[:] = np.nan
+        for i in range(len(own)):
+            overload[own[i] // rows] += softness[own[i] // rows] * mu[i]
+            multiplier[own[i]] = mu[i]
+        number = 0
+        for j in range(joints):
+            bound = limit[j] + max(overload[j], 0.0)
+            for r in range(rows):
+                member = j * rows + r
+                if active[member]:
+                    wrong[member] = multiplier[member] < -NEGATIVE * greatest
+                    excess[member] = -bound
+                else:
+                    over = -bound
+                    for c in range(6):
+                        over += every[j, r, c] * wrench[j, c]
+                    wrong[member] = known[member] and over > TOLERANCE
+                    excess[member] = -bound if known[member] else over
+                number += wrong[member]
+        for v in range(contacts):
+            member = first + v
+            if active[member]:
+                wrong[member] = push[v] < -PUSH_TOLERANCE
+                multiplier[member] = push[v]
+            else:
+                wrong[member] = weight[6 * joints + v] * closing[v] > PUSH_TOLERANCE
+            number += wrong[member]
+        if number == 0:
+            return wrench, push, multiplier, excess, True
+        patience = _PATIENCE if number < fewest else patience - 1
+        fewest = min(fewest, number)
+        if patience == 0:
+            return wrench, push, multiplier, excess, False
+        for member in range(len(active)):
+            if wrong[member]:
+                active[member] = not active[member]
+
+
+@compiled
+def _band(
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+    blocks: Array,
+    firm: Array,
+    size: int,
+    width: int,
+) -> Array:
+    """(F, w) band of the stiffness matrix: (J, 6, 6) blocks of joints, (V,) of contacts."""
+    band = np.zeros((size, width))
+    joints = len(blocks)
+    for j in range(joints):
+        for c in range(6):
+            for d in range(6):
+                weight = blocks[j, c, d]
+                if weight != 0.0:
+                    _add(value, column, start, 6 * j + c, 6 * j + d, weight, band)
+    for v in range(len(firm)):
+        if firm[v] != 0.0:
+            _add(value, column, start, 6 * joints + v, 6 * joints + v, firm[v], band)
+    return band
+
+
+@compiled
+def _add(
+    value: Array, column: IntArray, start: IntArray, r: int, s: int, weight: float, band: Array
+) -> None:
+    """Adds the lower triangle of a_r' weight a_s, of two rows of a sparse matrix."""
+    for p in range(start[r], start[r + 1]):
+        weighted, a = weight * value[p], column[p]
+        for q in range(start[s], start[s + 1]):
+            if column[q] >= a:
+                band[a, column[q] - a] += weighted * value[q]
