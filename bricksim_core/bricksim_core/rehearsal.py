@@ -15,6 +15,7 @@ from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.simulator import Simulator
+from bricksim_core.topology.structure import Structure
 
 _SECONDS = 0.75
 """How long the bricks fall, hit, break and roll."""
@@ -23,10 +24,7 @@ _SECONDS = 0.75
 @cache
 def rehearse() -> None:
     """Analyses, drops and breaks some bricks in a simulator of its own, once in a process."""
-    wall = parse_structure(
-        "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(4) for i in range(3)),
-        baseplate=None,
-    )
+    wall = _wall(3, 4)
     arm = parse_structure("".join(f"4x2 ({3 * k},0,{k})\n" for k in range(8)), baseplate=None)
     for structure in (wall, arm):
         analyze(structure)
@@ -36,6 +34,18 @@ def rehearse() -> None:
         simulator.spawn(structure, pose, fixed=())
         for _ in range(round(_SECONDS * simulator.config.frame_rate)):
             simulator.step()
+    # Pushed along, most joints and contacts count; small and larger structures have solvers apart.
+    for structure in (_wall(5, 4), _wall(7, 6)):
+        pushed = {structure.graph.part_ids[-1]: (90.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
+        analyze(structure, loads=pushed, limit=False)
+
+
+def _wall(wide: int, high: int) -> Structure:
+    """A wall in running bond."""
+    return parse_structure(
+        "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(high) for i in range(wide)),
+        baseplate=None,
+    )
 
 
 if __name__ == "__main__":

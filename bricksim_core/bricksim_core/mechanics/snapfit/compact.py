@@ -8,8 +8,8 @@ alone,
     least 1/2 z' M z - q' z  over z >= 0,
 
 M the flexibility of contacts and rows, and its gradient M z - q tells how contacts press and what
-rows are short of their limits by. All of it is done in compiled loops: for a dozen parts the calls
-of NumPy would take most of the time.
+rows are short of their limits by. With many unknowns `banded` takes the same steps. All of it is
+done in compiled loops: for a dozen parts the calls of NumPy would take most of the time.
 """
 
 from __future__ import annotations
