@@ -185,8 +185,9 @@ def first_impact(structure: Structure, euler, way, thresholds) -> tuple[int, flo
     slip, forces = 0.0, [0.0]
 
     def look_back() -> None:
-        if simulator._last is not None:
-            forces.append(simulator._last.contacts.normal_impulse.sum() / engine.timestep)
+        if (last := simulator._last) is not None:
+            parts = last.parts or (last,)
+            forces.extend(part.contacts.normal_impulse.sum() / part.dt for part in parts)
 
     simulator.before_substep.append(look_back)
     for _ in range(round(0.25 * rate)):
