@@ -38,6 +38,7 @@ class StepLength:
     def __init__(self, model: mujoco.MjModel) -> None:
         self._model = model
         self._usual = float(model.opt.timestep)
+        self._stiffness = 1
         self._constants = [
             (solref, solref[:, 0].copy())
             for solref in (model.geom_solref, model.pair_solref, model.eq_solref)
@@ -49,8 +50,11 @@ class StepLength:
         dt = self._usual / parts
         if self._model.opt.timestep != dt:
             self._model.opt.timestep = dt
+        stiffness = parts if stiffer else 1
+        if self._stiffness != stiffness:
+            self._stiffness = stiffness
             for solref, constants in self._constants:
-                solref[:, 0] = constants / parts if stiffer else constants
+                solref[:, 0] = constants / stiffness
         return dt
 
 
