@@ -40,8 +40,17 @@ _START = 0.1, 0.03
 """Forces of corners and contacts at the start, as parts of the pull-off strength and of the
 greatest load, and speeds at which inequalities hold there. Any will do; these need few steps."""
 
-_STEP = 0.99
-"""Part of the way to the boundary that a step takes."""
+_STEP = 0.995
+"""Part of the way to the boundary that a step takes: nearer to it rounding ends it too early."""
+
+_ACCEPTED = 1e3
+"""How much more than wanted an error may be where rounding allows no further step."""
+
+_WARM = 1e-4
+"""Mean product of forces and slacks at which a point is good to start from under other loads."""
+
+_ROUNDING = 1e-4
+"""Part of an energy that counts as none that the energy of an error may be in any case."""
 
 _STEPS = 40
 """Steps of the method; 5 to 20 are usual."""
@@ -129,11 +138,12 @@ class Program(NamedTuple):
     order: Elimination
 
 
-class _State(NamedTuple):
-    """Multipliers and slacks of the inequalities of joints and contacts, and bounds of slips; or
-    their changes.
+class Point(NamedTuple):
+    """Speeds of bodies, multipliers and slacks of the inequalities of joints and contacts, and
+    bounds of slips; or their changes.
 
     Attributes:
+        speed: (6 B,).
         force: (K, 11).
         slack: (K, 11).
         slip: (K, 2).
@@ -141,6 +151,7 @@ class _State(NamedTuple):
         gap: (V,).
     """
 
+    speed: Array
     force: Array
     slack: Array
     slip: Array
@@ -328,26 +339,30 @@ def _resistance(joints: FrictionJoints, k: int, weight: Array, matrix: Array) ->
         c[3, 3] += w * y * y
         c[3, 4] += w * y * x
         c[4, 4] += w * x * x
+    # Slips eliminated: sum of w r r' - (sum of w r) (sum of w r)' / sum of w, without differences
+    # of large numbers.
     turn = joints.turn[k]
     along, across = weight[4] + weight[5], weight[6] + weight[7]
     about = weight[8] + weight[9]
     one, other = weight[4] - weight[5], weight[6] - weight[7]
     twist = turn * (weight[8] - weight[9])
-    total = along + across
+    total, rest = along + across, 0.0
     if joints.single[k]:
         apex, w = joints.apex[k], weight[_APART]
         both = about + w
         for i in range(3):
             for j in range(i, 3):
-                c[2 + i, 2 + j] += (w - w * w / both) * apex[i] * apex[j]
+                c[2 + i, 2 + j] += w * about / both * apex[i] * apex[j]
             c[2 + i, 5] = -w * twist / both * apex[i]
-        c[5, 5] = turn * turn * about - twist * twist / both
+        c[5, 5] = turn * turn * (4.0 * weight[8] * weight[9] + about * w) / both
     else:
-        total += about
-        c[5, 5] = turn * turn * about - twist * twist / total
+        rest = about
+        total += rest
+        left = 4.0 * weight[8] * weight[9] + about * (along + across)
+        c[5, 5] = turn * turn * left / total
         c[0, 5], c[1, 5] = -one * twist / total, -other * twist / total
-    c[0, 0] = along - one * one / total
-    c[1, 1] = across - other * other / total
+    c[0, 0] = (4.0 * weight[4] * weight[5] + along * (across + rest)) / total
+    c[1, 1] = (4.0 * weight[6] * weight[7] + across * (along + rest)) / total
     c[0, 1] = -one * other / total
     for i in range(6):
         for j in range(i):
@@ -537,26 +552,51 @@ def _slips(joints: FrictionJoints, k: int, number: int) -> tuple[int, int]:
 
 
 @compiled
-def _begin(joints: FrictionJoints, contacts: Contacts, unit: float) -> _State:
-    """A point well within all inequalities; unit: force of which everything is a multiple [N]."""
-    count, many = len(joints.turn), len(contacts.link)
+def nowhere(bodies: int, joints: int, contacts: int) -> Point:
+    """A point of zeros."""
+    return Point(
+        np.zeros(6 * bodies),
+        np.zeros((joints, _SLOTS)),
+        np.zeros((joints, _SLOTS)),
+        np.zeros((joints, 2)),
+        np.zeros(contacts),
+        np.zeros(contacts),
+    )
+
+
+@compiled
+def _begin(joints: FrictionJoints, unit: float, point: Point) -> None:
+    """Writes a point well within all inequalities; unit: force of which all are multiples [N]."""
     small, speed = _START
-    force = np.zeros((count, _SLOTS))
-    for k in range(count):
+    for k in range(len(joints.turn)):
         for i in range(_CORNERS):
-            force[k, i] = small * joints.pull[k] / unit
+            point.force[k, i] = small * joints.pull[k] / unit
         for number in range(1 + joints.single[k]):
             begin, end = _slips(joints, k, number)
             strength = joints.pull[k] if number else joints.shear[k]
             for i in range(begin, end):
-                force[k, i] = strength / unit / (end - begin)
-    return _State(
-        force,
-        np.full((count, _SLOTS), speed),
-        np.full((count, 2), speed),
-        np.full(many, small),
-        np.full(many, speed),
-    )
+                point.force[k, i] = strength / unit / (end - begin)
+        for i in range(_SLOTS):
+            point.slack[k, i] = speed
+        point.slip[k, 0] = point.slip[k, 1] = speed
+    for v in range(len(point.push)):
+        point.push[v], point.gap[v] = small, speed
+
+
+@compiled
+def _add(point: Point, change: Point, forth: float, along: float) -> None:
+    """Adds a change, of the forces as much as `forth`, of the others as much as `along`."""
+    for k in range(len(point.force)):
+        for i in range(_SLOTS):
+            point.force[k, i] += forth * change.force[k, i]
+            point.slack[k, i] += along * change.slack[k, i]
+        point.slip[k, 0] += along * change.slip[k, 0]
+        point.slip[k, 1] += along * change.slip[k, 1]
+    for v in range(len(point.push)):
+        point.push[v] += forth * change.push[v]
+        point.gap[v] += along * change.gap[v]
+    for i in range(len(point.speed)):
+        point.speed[i] += along * change.speed[i]
 
 
 @compiled
@@ -572,7 +612,7 @@ def _energy(matrices: Array, values: Array) -> float:
 
 @compiled
 def _missed(
-    joints: FrictionJoints, state: _State, value: Array, closing: Array, over: Array, late: Array
+    joints: FrictionJoints, state: Point, value: Array, closing: Array, over: Array, late: Array
 ) -> tuple[float, float]:
     """Writes by how much (K, 11) and (V,) inequalities and their slacks miss each other.
 
@@ -599,7 +639,7 @@ def _missed(
 
 @compiled
 def _product(
-    joints: FrictionJoints, state: _State, change: _State, forth: float, along: float
+    joints: FrictionJoints, state: Point, change: Point, forth: float, along: float
 ) -> float:
     """Products of forces and slacks after a step, summed up."""
     total = 0.0
@@ -640,20 +680,6 @@ def _level(
 
 
 @compiled
-def _advance(state: _State, change: _State, forth: float, along: float) -> None:
-    """Takes a step, with the forces as far as `forth`."""
-    for k in range(len(state.force)):
-        for i in range(_SLOTS):
-            state.force[k, i] += forth * change.force[k, i]
-            state.slack[k, i] += along * change.slack[k, i]
-        state.slip[k, 0] += along * change.slip[k, 0]
-        state.slip[k, 1] += along * change.slip[k, 1]
-    for v in range(len(state.push)):
-        state.push[v] += forth * change.push[v]
-        state.gap[v] += along * change.gap[v]
-
-
-@compiled
 def moved(
     mass: Array,
     mobility: Array,
@@ -665,6 +691,8 @@ def moved(
     unit: float,
     enough: float,
     exact: float,
+    near: Point,
+    known: bool,
 ) -> tuple[int, Array, Array]:
     """Solves a program in multiples of a force and of the mass of a body.
 
@@ -680,14 +708,21 @@ def moved(
         unit: The force [N].
         enough: Energy that counts as none.
         exact: Part of the energy of a motion that the energy of its error may have.
+        near: A point on the way to a solution, forces in [N]; written anew.
+        known: Whether to start from it: it was on the way to that under other loads.
 
     Returns:
         Steps taken, negative if they were in vain; (6 B,) speeds; (L, 6) scaled wrenches at the
         links on the upper bodies, all but that friction of joints with more than one stud.
     """
     count, bodies = len(joints.turn), len(mass)
-    state = _begin(joints, contacts, unit)
-    speed = np.zeros(6 * bodies)
+    state = nowhere(bodies, count, len(contacts.link))
+    speed = state.speed
+    if known:
+        _add(state, near, 1.0 / unit, 1.0)
+    else:
+        _begin(joints, unit, state)
+    kept = False
     wrench, parting = np.zeros((len(links.lower), 6)), np.zeros((len(links.lower), 6))
     value, closing = np.zeros((count, _SLOTS)), np.zeros(len(contacts.link))
     blocks = np.zeros((order.start[-1], _WIDTH, _WIDTH))
@@ -697,12 +732,16 @@ def moved(
     over, late = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     centre, aim = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     weight, firmness = np.zeros((count, _SLOTS)), np.zeros(len(closing))
-    change = _begin(joints, contacts, unit)
+    change = nowhere(bodies, count, len(closing))
     for step in range(_STEPS):
         _parting(links, speed, parting)
         _values(joints, contacts, parting, value, closing)
         product, missed = _missed(joints, state, value, closing, over, late)
         _wrenches(joints, contacts, state.force, state.push, wrench)
+        if not kept and product <= _WARM * inequalities:
+            kept = True
+            _add(near, near, -1.0, -1.0)
+            _add(near, state, unit, 1.0)
         left = load.copy()
         _add_loads(links, wrench, left)
         if _energy(mobility, left) <= enough:
@@ -711,8 +750,9 @@ def moved(
             for i in range(6):
                 for j in range(6):
                     left[6 * b + i] -= mass[b, i, j] * speed[6 * b + j]
-        close = exact * max(enough, _energy(mass, speed))
-        if product + missed <= close and _energy(mobility, left) <= close:
+        close = max(_ROUNDING * enough, exact * _energy(mass, speed))
+        error = max(product + missed, _energy(mobility, left)) / close
+        if error <= 1.0:
             return step, speed, wrench
 
         for k in range(count):
@@ -724,7 +764,7 @@ def moved(
             aim[v] = -state.push[v] * state.gap[v]
         _assemble(blocks, order, mass, links, joints, contacts, weight, firmness)
         if not _factor(blocks, order):
-            break
+            return step if error <= _ACCEPTED else -1, speed, wrench
         for turn in range(2):
             # What is to be balanced if nothing else changed.
             for k in range(count):
@@ -773,6 +813,6 @@ def moved(
                 aim[v] += target - change.push[v] * change.gap[v]
         forth, along = min(_STEP * forth, 1.0), min(_STEP * along, 1.0)
         for i in range(6 * bodies):
-            speed[i] += along * faster[i]
-        _advance(state, change, forth, along)
+            change.speed[i] = faster[i]
+        _add(state, change, forth, along)
     return -1, speed, wrench

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.mechanics.friction_fallback import moved_by_piqp
-from bricksim_core.mechanics.friction_program import moved, parted
+from bricksim_core.mechanics.friction_program import moved, nowhere, parted
 from bricksim_core.mechanics.friction_setup import (
     JointArrays,
     PartArrays,
@@ -184,6 +184,8 @@ class Bodies:
         self.count = len(laid.program.mass)
         self.crossing = laid.crossing
         self.loads = self._summed(parts.loads)
+        contacts = len(laid.program.contacts.link)
+        self._near, self._begun = nowhere(self.count, len(self.crossing), contacts), False
         self._known: dict[tuple[bytes, float, float], Forces] = {}
 
     def gathered(self, twists: Array) -> Array:
@@ -226,8 +228,14 @@ class Bodies:
         # Energies in multiples of that of a force and of the lightest body.
         least = _NOTHING * self.weakest * laid.unit / (span * force) ** 2
         load = (target + laid.friction) / force
-        steps, after, upper = moved(*self._program, load, force, least, _EXACT)
-        if steps < 0:
+        for known in (True, False) if self._begun else (False,):
+            steps, after, upper = moved(
+                *self._program, load, force, least, _EXACT, self._near, known
+            )
+            self._begun = steps >= 0
+            if self._begun:
+                break
+        else:
             after, upper = moved_by_piqp(self._program, load, force)
         wrench = -force * upper[: len(self.crossing)]
         wrench[:, 2:5] += self._shared
