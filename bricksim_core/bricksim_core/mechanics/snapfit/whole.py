@@ -33,8 +33,9 @@ _NEAR = 0.25
 """Share of its limit that a row of bearing has to reach in the bonded structure for these to be
 looked at."""
 
-_INTERIOR_TOLERANCES = (1e-10, 1e-8)
-"""Absolute and relative tolerances of the interior point method: wanted, and accepted."""
+_INTERIOR_TOLERANCES = {1e-10: 250, 1e-8: 1000}
+"""Absolute and relative tolerances of the interior point method, wanted and accepted, and steps to
+get there: arms of thousands of bricks, whose moments differ a millionfold, take some hundreds."""
 
 _NEVER = 1e-30
 """Tolerance with which a program is never said to have no solution."""
@@ -227,8 +228,9 @@ def interior_point(
     square = sp.csc_matrix((len(linear), len(linear))) if cost is None else sp.csc_matrix(cost)
     inequalities = None if rows is None else sp.csc_matrix(rows)
     status = piqp.PIQP_UNSOLVED
-    for tolerance in _INTERIOR_TOLERANCES:
+    for tolerance, steps in _INTERIOR_TOLERANCES.items():
         solver = interior_solver(tolerance)
+        solver.settings.max_iter = steps
         if feasible:
             solver.settings.eps_primal_inf = _NEVER
         solver.setup(
