@@ -738,13 +738,14 @@ def moved(
         _values(joints, contacts, parting, value, closing)
         product, missed = _missed(joints, state, value, closing, over, late)
         _wrenches(joints, contacts, state.force, state.push, wrench)
-        if not kept and product <= _WARM * inequalities:
+        left = load.copy()
+        _add_loads(links, wrench, left)
+        rests = _energy(mobility, left) <= enough
+        if not kept and (rests or product <= _WARM * inequalities):
             kept = True
             _add(near, near, -1.0, -1.0)
             _add(near, state, unit, 1.0)
-        left = load.copy()
-        _add_loads(links, wrench, left)
-        if _energy(mobility, left) <= enough:
+        if rests:
             return step, np.zeros(6 * bodies), wrench
         for b in range(bodies):
             for i in range(6):

@@ -3,22 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import piqp
 
 
 def interior_solver(tolerance: float) -> piqp.SparseSolver:
     """PIQP, to be set up, with one tolerance for everything."""
-    return _asked(piqp.SparseSolver(), tolerance)
-
-
-def dense_interior_solver(tolerance: float) -> piqp.DenseSolver:
-    """The same for dense matrices, quicker for a few dozen unknowns."""
-    return _asked(piqp.DenseSolver(), tolerance)
-
-
-def _asked(solver: Any, tolerance: float) -> Any:
+    solver = piqp.SparseSolver()
     settings = solver.settings
     settings.verbose = False
     settings.eps_abs = settings.eps_rel = tolerance
