@@ -236,4 +236,7 @@ def test_tips_keep_off_what_stands_flush_with_the_gripped_sides():
     both = np.array([beside, brick(-6, 0, 0, 0, 2, 3)])
     between = find_grasps(GRIPPER, part, both)[0]
     assert between.centre == (0.0, 0.0)
-    assert between.scrapes
+    assert between.scrapes == 2
+    # Set back by a stud at one end, one neighbour leaves the tip there free.
+    both[1, 1] += STUD
+    assert find_grasps(GRIPPER, part, both)[0].scrapes == 1

@@ -8,6 +8,7 @@ whatever reaches higher than a box's underside within its outline is in the way.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -97,8 +98,8 @@ class Grasp:
         beside: Id of a part that is held together with it, side by side between the fingers; None
             if there is none.
         from_below: The hand comes from the hole side: the part is upside down.
-        scrapes: Other bricks stand flush with the gripped sides where the tips come down: a hand
-            that is a little off meets their edges.
+        scrapes: How many of the two tips come down where other bricks stand flush with the gripped
+            side: a hand that is a little off meets their edges.
     """
 
     part: int
@@ -109,7 +110,7 @@ class Grasp:
     width: float
     beside: int | None = None
     from_below: bool = False
-    scrapes: bool = False
+    scrapes: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,13 +156,15 @@ def find_grasps(gripper: GripperModel, held: Held, obstacles: Array) -> list[Gra
     for closing in (0, 1) if held.closing is None else (held.closing,):
         grips = list(_grips(gripper, held, closing))
         # The last grip needs the least room: where it has none, no other has.
-        if not grips or not _free_offsets(gripper, held, closing, *grips[-1], 0.0, obstacles):
+        least = (0.0, 0.0)
+        if not grips or not _free_offsets(gripper, held, closing, *grips[-1], least, obstacles):
             continue
         for opening, inside, depth in _preferred(gripper, grips):
             offsets = _free_offsets(gripper, held, closing, opening, depth, inside, obstacles)
             for offset in offsets:
-                grasp = _grasp(held, closing, offset, opening, depth, inside == 0.0)
-                cost = (-inside, -opening, abs(offset), grasp.width, -depth)
+                scrapes = inside.count(0.0)
+                grasp = _grasp(held, closing, offset, opening, depth, scrapes)
+                cost = (scrapes, -opening, abs(offset), grasp.width, -depth)
                 found.append((cost, grasp))
             if offsets:
                 break
@@ -181,7 +184,7 @@ def blockers(gripper: GripperModel, held: Held, obstacles: Array) -> list[tuple[
         if grips:
             opening, depth = grips[-1]
             mask = np.zeros(len(obstacles), dtype=bool)
-            bars = _blocked(gripper, held, closing, opening, depth, 0.0, obstacles)
+            bars = _blocked(gripper, held, closing, opening, depth, (0.0, 0.0), obstacles)
             for blocked, half, reach in bars:
                 middle = 0.5 * (held.low[1 - closing] + held.high[1 - closing])
                 low, high = reach[:, 0] - middle - half, reach[:, 1] - middle + half
@@ -205,10 +208,11 @@ def _grips(gripper: GripperModel, held: Held, closing: int) -> Iterator[tuple[fl
 
 def _preferred(
     gripper: GripperModel, grips: list[tuple[float, float]]
-) -> Iterator[tuple[float, float, float]]:
-    """Openings, how far inside the gripped sides nothing else may be, and depths: best first."""
-    for inside in (gripper.clearance, 0.0):
-        for opening, depth in grips:
+) -> Iterator[tuple[float, tuple[float, float], float]]:
+    """Openings, how far inside either gripped side nothing else may be, and depths: best first."""
+    off = gripper.clearance
+    for sides in (((off, off),), ((off, 0.0), (0.0, off)), ((0.0, 0.0),)):
+        for (opening, depth), inside in itertools.product(grips, sides):
             yield opening, inside, depth
 
 
@@ -218,12 +222,12 @@ def _blocked(
     closing: int,
     opening: float,
     depth: float,
-    inside: float,
+    inside: tuple[float, float],
     obstacles: Array,
 ) -> Iterator[tuple[np.ndarray, float, Array]]:
     """For each box of the gripper: which obstacles are in its strip, its half width with the
     clearance, and the extent of all obstacles along the side. The tips' strips begin some way
-    inside the gripped sides [m]."""
+    inside the gripped sides [m], the upper and the lower one."""
     end = held.high[2] - depth
     low, high = held.low[closing], held.high[closing]
     middle = 0.5 * (low + high)
@@ -232,8 +236,8 @@ def _blocked(
     near, far = gripper.finger_near, gripper.finger_far + opening + gap
     reach = 0.5 * gripper.hand_length + gap
     bars = (
-        (high - inside, high + thick, gripper.tip_width, 0.0),
-        (low - thick, low + inside, gripper.tip_width, 0.0),
+        (high - inside[0], high + thick, gripper.tip_width, 0.0),
+        (low - thick, low + inside[1], gripper.tip_width, 0.0),
         (high + near, high + far, gripper.finger_width, gripper.finger_height),
         (low - far, low - near, gripper.finger_width, gripper.finger_height),
         (middle - reach, middle + reach, gripper.hand_width, gripper.hand_height),
@@ -252,7 +256,7 @@ def _free_offsets(
     closing: int,
     opening: float,
     depth: float,
-    inside: float,
+    inside: tuple[float, float],
     obstacles: Array,
 ) -> list[float]:
     """Places along the side near its middle in each stretch where nothing is in the way."""
@@ -279,7 +283,7 @@ def _free_offsets(
 
 
 def _grasp(
-    held: Held, closing: int, offset: float, opening: float, depth: float, scrapes: bool
+    held: Held, closing: int, offset: float, opening: float, depth: float, scrapes: int
 ) -> Grasp:
     place = [0.5 * (held.low[i] + held.high[i]) - held.middle[i] for i in (0, 1)]
     place[1 - closing] += offset

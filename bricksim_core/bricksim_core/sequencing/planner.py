@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -69,14 +70,18 @@ def plan_assembly(
         ground = piece.grid.boxes[plate][2]  # parts beside the plate stand as low as the plate
     checks = _CHECKS + _CHECKS_PER_PART * len(piece.part_ids)
     check = check or analysis_check()
-    for hands in range(1, arms + 1):
-        effort = Effort(checks if hands == arms else checks // 3)
-        options = SearchOptions(gripper, check, press_force, hands, effort, press_on_rims)
+    # With one hand rather than two, and without grasps that scrape rather than with them.
+    ways = list(itertools.product(range(1, arms + 1), (True, False)))
+    for way in ways if gripper is not None else [(hands, False) for hands in range(1, arms + 1)]:
+        hands, careful = way
+        last = (hands, careful) == (arms, False)
+        effort = Effort(checks if last else checks // 3)
+        options = SearchOptions(gripper, check, press_force, hands, effort, press_on_rims, careful)
         try:
             steps = Search(piece, base, fixed & base, ground, options).run()
             break
         except SequenceError as error:
-            if hands == arms or error.proven:
+            if last or error.proven:
                 raise
     names = {p: part_name(structure, p) for p in piece.part_ids}
     return AssemblyPlan(structure.name, tuple(sorted(base)), steps, press_force, names)

@@ -44,6 +44,14 @@ _DEEPEST = 2
 _BEGINNINGS = (8, 2, 2)
 """How often the search begins at most, by level."""
 _SHOWN = 3
+_SCRAPES = (0, 1, 3)
+"""What it costs if none, one or both fingertips scrape along neighbours: one can be kept off."""
+_NARROW = 3
+"""What it costs if the fingers hardly open."""
+_NO_ROOM = 8
+"""What it costs if there is no room for them."""
+_FINGER = 5
+"""Distance [studs] that an open finger does not bridge."""
 
 
 class SequenceError(BrickSimError):
@@ -73,6 +81,8 @@ class SearchOptions:
         arms: 1, or 2: a second arm can hold a part during a press, or a sub-assembly.
         effort: Checks that may be made.
         rims: True: a press may act on each side of the engaged studs, too.
+        careful: True: grasps with which both fingertips scrape are none: a hand cannot keep off
+            both sides.
     """
 
     gripper: GripperModel | None
@@ -81,6 +91,7 @@ class SearchOptions:
     arms: int
     effort: Effort
     rims: bool = False
+    careful: bool = False
 
 
 _Reason = str | Callable[[], str]
@@ -211,8 +222,8 @@ class Search:
     def _moves(self, state: _State) -> Iterator[tuple[Step, int]]:
         """What can be taken away and what is left then.
 
-        Layer by layer from the top: single parts, those with much room first; groups; then both
-        again with a second hand that holds against the press.
+        Layer by layer from the top: single parts, those with much room first, then those that give
+        room to others; groups; then all again with a second hand that holds against the press.
         """
         piece, parts = self._piece, state.parts
         layers: dict[tuple[int, int], list[int]] = {}
@@ -220,8 +231,10 @@ class Search:
             layers.setdefault((self._priority[i], int(piece.boxes[i, 2])), []).append(i)
         for rows in layers.values():
             candidates = [c for i in rows if (c := self._candidate(state, i)) is not None]
-            candidates.sort(key=self._tightness)
-            for candidate in candidates:
+            tight = [c for c in candidates if self._tightness(c.grasps)]
+            for candidate in (c for c in candidates if not self._tightness(c.grasps)):
+                yield from self._take(state, candidate)
+            for candidate in self._freeing_first(state, tight, rows):
                 yield from self._take(state, candidate)
             for group in self._groups(parts, [i for i in rows if i not in state.covered]):
                 candidate = self._group_candidate(state, group)
@@ -236,13 +249,50 @@ class Search:
         box = self._piece.boxes[i]
         return -self._priority[i], -int(box[2]), -int(box[5]), -i
 
-    def _tightness(self, candidate: _Candidate) -> tuple[bool, bool]:
-        """How little room there is for the best grasp."""
+    def _tightness(self, grasps: list[Grasp] | None) -> int:
+        """How little room there is for the best of some grasps, None: for any."""
         gripper = self._options.gripper
         if gripper is None:
-            return False, False
-        best = candidate.grasps[0]
-        return best.scrapes, best.opening < gripper.release
+            return 0
+        if grasps is None:
+            return _NO_ROOM
+        best = grasps[0]
+        return _SCRAPES[best.scrapes] + (_NARROW if best.opening < gripper.release else 0)
+
+    def _freeing_first(
+        self, state: _State, tight: list[_Candidate], rows: list[int]
+    ) -> list[_Candidate]:
+        """Candidates with little room: those that lack least first, of those the ones without which
+        others of the layer gain most.
+
+        Greedy: whatever is left then has more room when its turn comes.
+        """
+        if len(tight) < 2:
+            return tight
+        piece, parts = self._piece, state.parts
+        open_rows = [i for i in rows if i not in state.covered]
+
+        def lack(i: int, rest: int) -> int:
+            return self._tightness(self._grasps(rest & ~(1 << i), piece.held(i)))
+
+        lacking = {i: now for i in open_rows if (now := lack(i, parts))}
+
+        def cost(candidate: _Candidate) -> tuple[int, int]:
+            own = next(rows_of(candidate.group))
+            rest = parts & ~candidate.group
+            gained = (
+                now - lack(i, rest)
+                for i, now in lacking.items()
+                if i != own and self._close(i, own)
+            )
+            return lacking[own], -sum(gained)
+
+        return sorted(tight, key=cost)
+
+    def _close(self, i: int, j: int) -> bool:
+        """Whether two parts are so close that one may be in the way of fingers at the other."""
+        a, b = self._piece.boxes[i], self._piece.boxes[j]
+        return bool(np.all(np.maximum(a[:2] - b[3:5], b[:2] - a[3:5]) < _FINGER))
 
     def _candidate(self, state: _State, i: int) -> _Candidate | None:
         piece, parts = self._piece, state.parts
@@ -272,10 +322,14 @@ class Search:
 
     def _grasps(self, obstacles: int, held: Held) -> list[Grasp] | None:
         """Grasps of a part among others, none without a gripper; None if there is no room."""
-        if self._options.gripper is None:
+        gripper = self._options.gripper
+        if gripper is None:
             return []
         rows = list(rows_of(obstacles))
-        return find_grasps(self._options.gripper, held, self._piece.obstacles[rows]) or None
+        found = find_grasps(gripper, held, self._piece.obstacles[rows])
+        if self._options.careful:
+            found = [grasp for grasp in found if grasp.scrapes < 2]
+        return found or None
 
     def _no_room(self, obstacles: int, held: Held) -> str:
         """Why a part cannot be held among others."""
