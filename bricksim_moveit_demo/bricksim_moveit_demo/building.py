@@ -365,7 +365,11 @@ def _join_of(step: Insertion, ids: Mapping[int, int]) -> Join:
         part=ids.get(step.goal.part, step.goal.part),
         target=ids.get(step.goal.target, step.goal.target),
     )
-    return Join(goal, tuple((ids.get(part, part), grasp) for part, grasp in step.grasps))
+    grasps = []
+    for part, grasp in step.grasps:
+        beside = None if grasp.beside is None else ids.get(grasp.beside, grasp.beside)
+        grasps.append((ids.get(part, part), replace(grasp, beside=beside)))
+    return Join(goal, tuple(grasps))
 
 
 def _named(parts: Iterable[int], ids: Mapping[int, int]) -> set[int]:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bricksim_core.spatial import Array
+from bricksim_moveit_demo.beside import aside, near
 from bricksim_moveit_demo.connections import component_boxes, relative_pose
 from bricksim_moveit_demo.description import MAX_WIDTH
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.grasps import Grasp, boxes_overlap, hand_is_free
+from bricksim_moveit_demo.grasps import Grasp, hand_is_free
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.scene import TABLE, Box, PlanningScene, brick_box, brick_name
@@ -27,8 +28,6 @@ _SQUEEZE = 0.001
 """How much narrower than the brick the closed fingers are taken [m]."""
 _FITTING = 3
 """How many grasps that fit a seat are looked for."""
-_NEARBY = 0.012
-"""Bricks this close to a brick [m] may be touched while it slides in or out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,15 +172,51 @@ class GraspChooser:
                 failures.append(str(error))
         raise UnreachableError("; ".join(dict.fromkeys(failures)))
 
+    def way_down(
+        self,
+        free: PlanningScene,
+        sliding: PlanningScene,
+        seat: tuple[int, Array],
+        grip: tuple[int, Grasp],
+        up: Array,
+    ) -> tuple[Array, Array]:
+        """Where a held brick comes down onto its seat: beside it where there are edges to be met,
+        if there is room for that.
+
+        Args:
+            free: Scene in which the beginning must be free.
+            sliding: Scene in which the line must be free.
+            seat: A part and the (4, 4) pose that it is to get [m].
+            grip: A part of the same component and how it is held.
+            up: (3,) direction from which it comes, world.
+
+        Returns:
+            (7,) joint positions at the beginning [rad] and the (3,) distance from the seat [m],
+            across the axis.
+
+        Raises:
+            PlanningError: There is no way.
+        """
+        p, graph = self._parameters, self._motion.world.graph
+        part, grasp = grip
+        moving = graph.component_parts(graph.component_of(part))
+        offset = aside(self._motion.world, moving, seat, grip, p.side_clearance)
+        failure: PlanningError | None = None
+        for shift in (offset, np.zeros(3)) if offset.any() else (offset,):
+            end = self._at(part, *seat) @ grasp.part_T_tool
+            end[:3, 3] += shift
+            begin = end.copy()
+            begin[:3, 3] += p.approach_height * up
+            try:
+                return self.line_start(free, sliding, begin, end), shift
+            except PlanningError as error:
+                failure = error
+        assert failure is not None
+        raise failure
+
     def near(self, part_id: int, world_T_part: Array | None = None) -> list[int]:
         """Other bricks close to a brick where it is or at another pose ((4, 4) [m])."""
-        world = self._motion.world
-        pose = world.part_pose(part_id) if world_T_part is None else world_T_part
-        box = brick_box(world.graph.part(part_id).shape, pose)
-        others = [other for other in world.graph.part_ids if other != part_id]
-        boxes = placed_boxes(world, others)
-        close = boxes_overlap(box, boxes, _NEARBY)
-        return [other for other, is_near in zip(others, close, strict=True) if is_near]
+        return near(self._motion.world, part_id, world_T_part)
 
     def sliding_pairs(
         self, parts: Iterable[int], part: int, world_T_part: Array
@@ -272,7 +307,9 @@ class GraspChooser:
             if other != part:
                 boxes.append(brick_box(graph.part(other).shape, self._at(other, *seat)))
         tool = self._at(part, *seat) @ grasp.part_T_tool
-        if not self._fits(tool, grasp.width + 2.0 * grasp.release, boxes):
+        # Half of the gap is left to the error of the seat.
+        gap = 0.5 * self._parameters.neighbor_clearance
+        if not hand_is_free(tool, grasp.width + 2.0 * grasp.release, boxes, gap):
             return "no room for the fingers at the seat"
         return ""
 
@@ -316,7 +353,7 @@ class GraspChooser:
         Raises:
             PlanningError: There are none.
         """
-        p, arm, graph = self._parameters, self._motion.arm, self._motion.world.graph
+        arm, graph = self._motion.arm, self._motion.world.graph
         moving = graph.component_parts(graph.component_of(part))
         fingers = dict.fromkeys(arm.fingers, 0.5 * grasp.width)
         # What the arm holds already hangs on it in the scene.
@@ -325,10 +362,7 @@ class GraspChooser:
             arm.name, loose, world_T_part @ grasp.part_T_tool
         )
         sliding = held.allowing(self.sliding_pairs(moving, *seat))
-        seat_tool = self._at(part, *seat) @ grasp.part_T_tool
-        above = seat_tool.copy()
-        above[:3, 3] += p.approach_height * up
-        return self.line_start(held, sliding, above, seat_tool)
+        return self.way_down(held, sliding, seat, (part, grasp), up)[0]
 
 
 def raised(pose: Array, height: float) -> Array:

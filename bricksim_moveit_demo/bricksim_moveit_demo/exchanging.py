@@ -209,7 +209,7 @@ class Brace:
     def _alone(self) -> tuple[PressCheck, str]:
         """The check of the press without the second hand, and what gives way then."""
         presser, least = self._presser, self._presser.parameters.least_press_force
-        check = press_check(presser, self._job, presser.motion.held or self._job.goal.part)
+        check = press_check(presser, self._job, presser.between or {self._job.goal.part})
         return check, check.verdict(least, least).reason
 
     def _choice(self) -> Choice:

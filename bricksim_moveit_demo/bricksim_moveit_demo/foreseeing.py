@@ -91,7 +91,8 @@ def require_bearable(
         goal, force = step.goal, parameters.least_press_force
         wanted = expectation(state.graph, goal)
         reason, held = "", () if step.holder is None else (step.holder,)
-        for between in dict.fromkeys([goal.part, *(part for part, _ in step.grasps)]):
+        holds = [grasp.held_with(part) for part, grasp in step.grasps]
+        for between in dict.fromkeys([frozenset({goal.part}), *holds]):
             check = PressCheck(state, wanted.parts, between, wanted.connections, held)
             checks = [check]
             if arms > 1 and step.holder is None:

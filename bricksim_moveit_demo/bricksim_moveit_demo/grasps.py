@@ -66,12 +66,18 @@ class Grasp:
         width: Width of the brick between the fingers [m].
         depth: How far the fingertips reach below the brick's top [m].
         release: How far each finger opens to let go [m].
+        beside: Id of a part that is held together with it, side by side; None if there is none.
     """
 
     part_T_tool: Array
     width: float
     depth: float
     release: float
+    beside: int | None = None
+
+    def held_with(self, part: int) -> frozenset[int]:
+        """What is between the fingers when a part is held like this."""
+        return frozenset({part} if self.beside is None else {part, self.beside})
 
 
 def grasps(shape: BrickShape, parameters: TaskParameters) -> Iterator[Grasp]:
@@ -110,7 +116,7 @@ def planned_grasps(planned: SequenceGrasp, shape: BrickShape) -> Iterator[Grasp]
     along_x = planned.closing_axis == 1
     for half_turn in (False, True):
         pose = _tool_pose(height, along_x, planned.centre, planned.depth, half_turn)
-        yield Grasp(pose, planned.width, planned.depth, planned.opening)
+        yield Grasp(pose, planned.width, planned.depth, planned.opening, planned.beside)
 
 
 def end_grasps(shape: BrickShape, end: int) -> Iterator[Grasp]:

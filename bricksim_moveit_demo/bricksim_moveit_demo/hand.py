@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bricksim_core.spatial import Array, inverse, rotation_angle, transform
+from bricksim_moveit_demo.beside import near
 from bricksim_moveit_demo.choosing import Choice, GraspChooser
 from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.description import MAX_WIDTH, READY
 from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError
-from bricksim_moveit_demo.grasps import Grasp, is_upright
+from bricksim_moveit_demo.grasps import TIP_THICKNESS, Grasp, is_upright
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
@@ -84,6 +85,12 @@ class Hand:
         self.parameters = parameters
         self.motion.collision_force = parameters.collision_force
         self.chooser = GraspChooser(self.motion, parameters)
+
+    @property
+    def between(self) -> frozenset[int]:
+        """Parts between the fingers."""
+        held, grasp = self.motion.held, self.grasp
+        return frozenset() if held is None or grasp is None else grasp.held_with(held)
 
     # -- telling ----------------------------------------------------------------------------
 
@@ -185,11 +192,15 @@ class Hand:
         assert self.grasp is not None and motion.held is not None
         held = motion.held
         self.enter(Stage.RELEASING)
-        opening = min(self.grasp.width + 2.0 * self.grasp.release, MAX_WIDTH)
-        motion.move_gripper(opening, p.grip_force)
+        # A brick shifts a little between the fingers as it clicks on: where neighbours leave hardly
+        # any room they open gently until they touch those, or one would still press on the brick.
+        release = max(self.grasp.release, *p.release_clearances)
+        force = p.grip_force if self.grasp.release == release else p.align_force
+        motion.move_gripper(min(self.grasp.width + 2.0 * release, MAX_WIDTH), force)
         self.forget_grip()
         self.enter(Stage.RETREATING)
-        scene = motion.scene().allowing(motion.touching([*self.chooser.near(held), held]))
+        beside = near(self.world, held, within=TIP_THICKNESS + release)
+        scene = motion.scene().allowing(motion.touching([*beside, held]))
         self._move_clear(-motion.tool[:3, 2], p.approach_height, None, scene)
 
     def look_at_grip(self) -> None:
@@ -214,8 +225,8 @@ class Hand:
         """
         p, motion = self.parameters, self.motion
         carried = motion.carried()
-        near = {other for part in carried for other in self.chooser.near(part)}
-        pairs = motion.touching(sorted(near)) + [(brick_name(part), TABLE) for part in carried]
+        around = {other for part in carried for other in near(self.world, part)}
+        pairs = motion.touching(sorted(around)) + [(brick_name(part), TABLE) for part in carried]
         scene = self.world.planning_scene().allowing(pairs)
 
         self._move_clear(UP, p.lift_height, p.approach_speed, scene, free=True)
@@ -266,7 +277,7 @@ class Hand:
         return True
 
     def locate(self, part_id: int) -> Array:
-        """Observed pose of a brick, however it lies.
+        """Observed pose of a brick, however it lies, from several looks.
 
         Raises:
             TaskError: It is under the table.
@@ -275,10 +286,10 @@ class Hand:
         if pose[2, 3] < -0.01:
             raise TaskError(f"brick {part_id} is under the table", Outcome.BRICK_MISSING)
         if is_upright(pose):
-            return self.world.observe(pose)
+            return averaged(self.world.observe, pose)
         # Errors of perception lie in the plane of the table, whichever side is up.
         level = transform(pose[:3, 3])
-        return self.world.observe(level) @ inverse(level) @ pose
+        return averaged(self.world.observe, level) @ inverse(level) @ pose
 
     # -- getting away -----------------------------------------------------------------------
 

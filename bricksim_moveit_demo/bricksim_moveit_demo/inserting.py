@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
 
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array, inverse, transform_points
 from bricksim_core.topology.graph import BrickTopologyGraph
+from bricksim_moveit_demo.beside import edges
 from bricksim_moveit_demo.connections import (
     Expectation,
     connections_of,
@@ -34,8 +33,6 @@ _KEPT = 24
 _STANDING = 0.001
 """Height over the table, and over that by which a click lifts a brick, up to which it may be let go
 of [m]."""
-_BESIDE = 0.002
-"""Gap of bricks that stand beside each other, and least overlap along the other axes [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +119,7 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
     if bracing is not None and braced:
         bracing.foresee()
     elif goal.part in hand.motion.carried():
-        bearable(hand, job, hand.motion.held or goal.part)
+        bearable(hand, job, hand.between)
     if goal.part not in hand.motion.carried():
         holds = None if braced else bearing_holds(hand, job)
         _pick(hand, job, world_T_seat, bracing, holds)
@@ -173,13 +170,13 @@ def observed_seat(hand: Hand, goal: InsertionGoal) -> Array:
             f"brick {goal.target} does not stand upright: nothing can be pressed onto it",
             Outcome.BRICK_MISSING,
         )
-    firm = _firm(hand.world, goal.target)
+    world, graph = hand.world, hand.world.graph
+    here, firm = seat_pose(world, goal), _firm(world, goal.target)
     if firm is None:
-        return averaged(hand.world.observe, seat_pose(hand.world, goal))
-    seen = hand.world.observe(seat_pose(hand.world, goal))
-    graph = hand.world.graph
+        return averaged(world.observe, here)
     base_T_seat = relative_pose(graph, firm, goal.target) @ seat_in_target(graph, goal)
-    return hand.world.sightings.setdefault(firm, Sightings()).look(seen, base_T_seat)
+    looks = world.sightings.setdefault(firm, Sightings())
+    return averaged(world.observe, here, base_T_seat, looks)
 
 
 def _firm(world: World, part: int) -> int | None:
@@ -189,13 +186,13 @@ def _firm(world: World, part: int) -> int | None:
     return min(held, default=None)
 
 
-def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
+def bearable(hand: Hand, job: InsertionTask, between: Collection[int]) -> PressVerdict:
     """How hard the press may be, with what stands there now.
 
     Args:
         hand: The arm that presses.
         job: The insertion.
-        between: The part between its fingers.
+        between: Parts between its fingers.
 
     Raises:
         TaskError: Not hard enough to connect anything.
@@ -211,18 +208,18 @@ def bearable(hand: Hand, job: InsertionTask, between: int) -> PressVerdict:
     return verdict
 
 
-def bearing_holds(hand: Hand, job: InsertionTask) -> set[int]:
-    """Parts by which what is to be inserted can be held so that both sides bear the press.
+def bearing_holds(hand: Hand, job: InsertionTask) -> set[frozenset[int]]:
+    """Parts to have between the fingers, each set one or two, so that both sides bear the press.
 
     Raises:
         TaskError: There are none.
     """
     failure: TaskError | None = None
-    holds = set()
-    for part in dict.fromkeys([part for part, _ in _candidates(hand, job)]):
+    holds: set[frozenset[int]] = set()
+    for between in dict.fromkeys(grasp.held_with(part) for part, grasp in _candidates(hand, job)):
         try:
-            bearable(hand, job, part)
-            holds.add(part)
+            bearable(hand, job, between)
+            holds.add(between)
         except TaskError as error:
             failure = failure or error
     if failure is not None and not holds:
@@ -230,7 +227,7 @@ def bearing_holds(hand: Hand, job: InsertionTask) -> set[int]:
     return holds
 
 
-def press_check(hand: Hand, job: InsertionTask, between: int) -> PressCheck:
+def press_check(hand: Hand, job: InsertionTask, between: Collection[int]) -> PressCheck:
     """The check of an insertion's press, other hands holding what they hold or pushing back.
 
     What is held in the air stays where it is; a structure that stands firm does not give way to the
@@ -285,7 +282,7 @@ def _pick(
     job: InsertionTask,
     world_T_seat: Array,
     bracing: Bracing | None,
-    holds: set[int] | None,
+    holds: Collection[frozenset[int]] | None,
 ) -> None:
     """Picks the brick with a grasp that fits its seat, after a regrasp if there is no other way, or
     after another arm has brought it; holds it at one of some parts, None: at any."""
@@ -295,7 +292,7 @@ def _pick(
     def candidates() -> Iterator[tuple[int, Grasp]]:
         all_of_them = _candidates(hand, job)
         if holds is not None:
-            all_of_them = (c for c in all_of_them if c[0] in holds)
+            all_of_them = (c for c in all_of_them if c[1].held_with(c[0]) in holds)
         later = [(goal.part, seat_pose(hand.world, goal)) for goal in job.then]
         options = _gentle_first(hand, all_of_them, seat)
         if not later:
@@ -329,32 +326,15 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     assert hand.grasp is not None and motion.held is not None
     hand.require_whole(job.wanted.parts, "when it was picked")
     up = world_T_seat[:3, 2]
-    part_T_held = relative_pose(world.graph, goal.part, motion.held)
-    seat_tool = world_T_seat @ part_T_held @ hand.grasp.part_T_tool
     hand.enter(Stage.TRANSFERRING)
     scene = world.planning_scene()
-    pairs = hand.chooser.sliding_pairs(motion.carried(), goal.part, world_T_seat)
-    sliding = scene.allowing(pairs)
-
-    def above(aside: Array) -> Array:
-        end = seat_tool.copy()
-        end[:3, 3] += aside
-        begin = end.copy()
-        begin[:3, 3] += p.approach_height * up
-        return hand.chooser.line_start(scene, sliding, begin, end)
-
-    aside = _aside(hand, goal.part, world_T_seat)
-    try:
-        start = above(aside)
-    except UnreachableError:
-        # Fingers may have room beside the seat only.
-        aside = np.zeros(3)
-        start = above(aside)
+    seat, carried = (goal.part, world_T_seat), motion.carried()
+    sliding = scene.allowing(hand.chooser.sliding_pairs(carried, *seat))
+    start, aside = hand.chooser.way_down(scene, sliding, seat, (motion.held, hand.grasp), up)
     motion.go_to_joints([start])
     hand.require_grip()
     hand.require_whole(job.wanted.parts, "on the way")
-    limit = bearable(hand, job, motion.held)
-    edges = _edges(hand, goal.part, world_T_seat)
+    limit = bearable(hand, job, hand.between)
     hand.enter(Stage.INSERTING)
     motion.tare(p.settle_time)
     support = hand.support
@@ -363,12 +343,12 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     )
     gentle = min(p.search_force, limit.force)
     # Where the joints are as far as it is known where the seat is.
-    check = press_check(hand, job, motion.held)
+    check = press_check(hand, job, hand.between)
     known = world_T_seat @ inverse(seat_pose(world, goal))
     pivot = transform_points(known, check.middle)
     places = [transform_points(known, place) for place in check.bearing_alone(gentle)]
     try:
-        pressing.descend(p.approach_height, edges=edges, aside=aside)
+        pressing.descend(p.approach_height, edges=edges(world, carried, seat), aside=aside)
         hand.enter(Stage.PRESSING)
         connected = (
             pressing.press(gentle)
@@ -417,54 +397,3 @@ def _lift_joined(hand: Hand) -> None:
     if carried and carried.isdisjoint(others):
         hand.enter(Stage.LIFTING)
         hand.lift()
-
-
-def _aside(hand: Hand, part: int, world_T_seat: Array) -> Array:
-    """(3,) [m], world: away from neighbours that the held bricks have on one side only.
-
-    A brick that comes down off by the noise lands on a neighbour's edge, or wedges it aside.
-    """
-    graph, carried = hand.world.graph, hand.motion.carried()
-    beside: set[tuple[int, int]] = set()
-    for moving in carried:
-        pose = world_T_seat @ relative_pose(graph, part, moving)
-        low, high = _extent(graph, moving, np.eye(4))
-        for other in set(hand.chooser.near(moving, pose)).difference(carried):
-            other_low, other_high = _extent(
-                graph, other, inverse(pose) @ hand.world.part_pose(other)
-            )
-            # How far the two are apart along each axis [m]: less than nothing where they overlap.
-            gaps = np.maximum(other_low - high, low - other_high)
-            for axis in (0, 1):
-                if np.all(np.delete(gaps, axis) < -_BESIDE) and abs(gaps[axis]) < _BESIDE:
-                    side = 1 if other_low[axis] + other_high[axis] > 0.0 else -1
-                    turned = relative_pose(graph, part, moving)[:3, axis] * side
-                    main = int(np.argmax(np.abs(turned[:2])))
-                    beside.add((main, int(np.sign(turned[main]))))
-    offset = np.zeros(3)
-    for axis, side in beside:
-        if (axis, -side) not in beside:
-            offset -= side * hand.parameters.side_clearance * world_T_seat[:3, axis]
-    return offset
-
-
-def _extent(graph: BrickTopologyGraph, part: int, pose: Array) -> tuple[Array, Array]:
-    """(3,) least and greatest coordinates [m] of a brick's body at a pose, turned by quarters."""
-    size = np.array(graph.part(part).shape.size)
-    corners = np.array([[-0.5, -0.5, 0.0], [0.5, 0.5, 1.0]]) * size
-    corners = corners @ pose[:3, :3].T + pose[:3, 3]
-    return corners.min(axis=0), corners.max(axis=0)
-
-
-def _edges(hand: Hand, part: int, world_T_seat: Array) -> float:
-    """Height above the seat [m] up to which the held bricks may meet others beside it."""
-    graph = hand.world.graph
-    carried = hand.motion.carried()
-    tops = [0.0]
-    for moving in carried:
-        pose = world_T_seat @ relative_pose(graph, part, moving)
-        for other in set(hand.chooser.near(moving, pose)).difference(carried):
-            shape = graph.part(other).shape
-            top = hand.world.part_pose(other) @ [0.0, 0.0, shape.size[2] + STUD_HEIGHT, 1.0]
-            tops.append(float((top[:3] - pose[:3, 3]) @ pose[:3, 2]))
-    return max(tops)

@@ -84,7 +84,7 @@ class PressCheck:
     Args:
         world: The scene.
         moving: Parts that move with the gripper, one component.
-        between: The part between the fingers.
+        between: Parts between the fingers.
         formed: Connections that the press is to make; those inside ``moving`` are left out.
         held: Parts that other hands hold.
         push: A part and the (3,) place [m], world, where another hand pushes it up as hard as the
@@ -95,7 +95,7 @@ class PressCheck:
         self,
         world: Scene,
         moving: Collection[int],
-        between: int,
+        between: Collection[int],
         formed: Iterable[ConnectionKey],
         held: Iterable[int] = (),
         push: tuple[int, Array] | None = None,
@@ -108,7 +108,7 @@ class PressCheck:
             if (stud in group) != (hole in group)
         ]
         self._group = group
-        self._between = between
+        self._between = frozenset(between)
         self._held = set(held)
         self._push = push
 
@@ -179,7 +179,7 @@ class PressCheck:
         resting = self._world.fixed_parts | self._held
         sides = (
             (below, resting, "stud_part", -1.0),
-            (self._group, {self._between}, "hole_part", 1.0),
+            (self._group, self._between, "hole_part", 1.0),
         )
         found = []
         for parts, held, end, sign in sides:

@@ -21,6 +21,8 @@ _COMPLIANCE = 5e-4
 _LANDING = 1900.0
 """Force between brick and studs on landing per speed [N s/m] (measured: 2.6 to 3.8 N at 2 mm/s, of
 which the wrist feels 0.8 to 1.8 N)."""
+_LEAST_SPEED = 5e-4
+"""Speed [m/s] with which pressing goes on however little is left of the limit: landing adds 1 N."""
 _LANDING_SHARE = 0.5
 """Share of the greatest force that may have been met when contact is felt [-], and that landing may
 add to it."""
@@ -46,6 +48,11 @@ _EXCESS = 1.2
 """Force over the greatest one that is allowed [-] at which pressing is given up at once."""
 _SWING = 0.8
 """Share of it that is wanted at most while searching: passing studs makes the force swing."""
+_CATCH_SPEED = 1.25e-3
+"""Greatest speed of the search per force that is left below the limit [m/s/N]: a brick that catches
+on a stud adds 0.4 to 0.8 N per mm/s before the arm answers."""
+_LEAST_SEARCH = 0.002
+"""Speed of the search [m/s] however little is left."""
 _EASE = 1.25
 """Force over the wanted one [-] at which the search waits until the arm has given way."""
 _PATIENCE = 0.2
@@ -260,13 +267,15 @@ class Pressing:
         start = self._motion.tool
         before, yaw_before = np.zeros(3), 0.0
         force = min(force, max(_SWING * self._limit, self._contact))
-        for offset, yaw in self._spiral():
+        room = self._limit - force
+        speed = min(max(_CATCH_SPEED * room, _LEAST_SEARCH), self._parameters.search_speed)
+        for offset, yaw in self._spiral(speed):
             here = self._motion.tool
             missing = self._across(start[:3, 3] + offset - here[:3, 3])
             turn = yaw - _yaw_between(start, here, self._axis)
             back = _TRACKING * missing
-            back *= min(1.0, self._parameters.search_speed / max(np.linalg.norm(back), 1e-9))
-            lateral = (offset - before) / self._period() + back
+            back *= min(1.0, speed / max(np.linalg.norm(back), 1e-9))
+            lateral = ((offset - before) / self._period() + back) * self._give()
             spin = (yaw - yaw_before) / self._period() + _TRACKING * turn
             self._push(force, lateral, spin * self._axis)
             before, yaw_before = offset, yaw
@@ -385,15 +394,17 @@ class Pressing:
         [rad/s]) besides."""
         limit = self._parameters.press_speed
         coming = self.force + _LEAD * self._rate
-        speed = float(np.clip(_COMPLIANCE * (coming - force), -limit, limit))
+        # What slips off an edge lands, and adds to the force that is there already.
+        room = self._limit - max(force, self.force)
+        down = min(limit, max(room / _LANDING, _LEAST_SPEED))
+        speed = float(np.clip(_COMPLIANCE * (coming - force), -down, limit))
         linear = speed * self._axis + self._yielding()
         if moving is not None:
             linear = linear + moving
         turning = np.zeros(3) if spin is None else spin
         self._motion.controller.servo(np.concatenate([linear, turning]))
         self._advance()
-        allowed = _EXCESS * self._limit
-        side = float(np.linalg.norm(self._across(self._motion.controller.wrench[:3])))
+        allowed, side = _EXCESS * self._limit, self._side()
         if self.force > allowed or side > self._parameters.collision_force:
             self._motion.controller.give_way(True)
             raise TaskError(
@@ -401,6 +412,15 @@ class Pressing:
                 f" {force:.1f} N were wanted (limit {self._limit:.1f} N)",
                 Outcome.FORCE_LIMIT,
             )
+
+    def _side(self) -> float:
+        """Force across the axis [N]."""
+        return float(np.linalg.norm(self._across(self._motion.controller.wrench[:3])))
+
+    def _give(self) -> float:
+        """Share of the search's speed [-] that is left against a force from the side: what does
+        not give way is not dragged along."""
+        return float(np.clip(2.0 - self._side() / _SIDE_FORCE, 0.0, 1.0))
 
     def _across(self, vector: Array) -> Array:
         """The part of a vector across the axis."""
@@ -440,16 +460,16 @@ class Pressing:
                     Outcome.STRUCTURE_BROKE,
                 )
 
-    def _spiral(self) -> Iterator[tuple[Array, float]]:
-        """Offsets [m] across the axis and yaws [rad]: outwards on a spiral and straight back, as it
-        is, then turned a little to either side."""
+    def _spiral(self, speed: float) -> Iterator[tuple[Array, float]]:
+        """Offsets [m] across the axis and yaws [rad] at a speed [m/s]: outwards on a spiral and
+        straight back, as it is, then turned a little to either side."""
         p = self._parameters
         first = np.cross(self._axis, [0.0, 1.0, 0.0])
         if np.linalg.norm(first) < 0.5:
             first = np.cross(self._axis, [1.0, 0.0, 0.0])
         first = first / np.linalg.norm(first)
         second = np.cross(self._axis, first)
-        step = p.search_speed * self._period()
+        step = speed * self._period()
         turn = p.search_turn_speed * self._period()
         yaw = 0.0
         for wanted in (0.0, p.search_yaw, -p.search_yaw):

@@ -21,8 +21,7 @@ _MOVED = 0.005
 _MOVED_YAW = np.radians(10.0)
 """The same for its yaw [rad]."""
 _LOOKS = 5
-"""How often what will be moved, and is seen once only, is looked at: the error of one look is more
-than a stud's play."""
+"""How often a place is looked at each time: the error of one look is more than a stud's play."""
 
 
 @dataclass
@@ -77,16 +76,24 @@ class Sightings:
         return apart > _MOVED + 0.5 * lever * _MOVED_YAW or turn > _MOVED_YAW
 
 
-def averaged(observe: Callable[[Array], Array], world_T_frame: Array) -> Array:
+def averaged(
+    observe: Callable[[Array], Array],
+    world_T_place: Array,
+    base_T_place: Array | None = None,
+    looks: Sightings | None = None,
+) -> Array:
     """(4, 4) where what stands still for now is [m], from several looks at it.
 
     Args:
         observe: Looks at a pose once; see `World.observe`.
-        world_T_frame: (4, 4) where it really is [m].
+        world_T_place: (4, 4) where it really is [m].
+        base_T_place: (4, 4) where it is in a base [m]; None: it is the base.
+        looks: All that was seen of that base before; None: nothing was.
     """
-    looks, seen = Sightings(), world_T_frame
+    looks, seen = looks or Sightings(), world_T_place
+    base_T_place = np.eye(4) if base_T_place is None else base_T_place
     for _ in range(_LOOKS):
-        seen = looks.look(observe(world_T_frame), np.eye(4))
+        seen = looks.look(observe(world_T_place), base_T_place)
     return seen
 
 

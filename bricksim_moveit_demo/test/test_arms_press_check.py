@@ -36,7 +36,7 @@ def _stair(steps, **more):
 
 def _check(b, goal):
     wanted = expectation(b.world.graph, goal)
-    return PressCheck(b.world, wanted.parts, goal.part, wanted.connections)
+    return PressCheck(b.world, wanted.parts, {goal.part}, wanted.connections)
 
 
 @pytest.mark.parametrize("force", [0.5, 2.0, 5.0, 12.0])
@@ -111,8 +111,8 @@ def test_group_is_held_at_the_part_that_bears_the_press():
     job = InsertionTask(goal, expectation(b.world.graph, goal))
     assert {key[:2] for key in job.wanted.connections} == {(1, 3), (2, 4), (3, 4)}
     with pytest.raises(TaskError, match="would break what is there"):
-        bearable(b.handler.hand, job, 3)
-    assert bearing_holds(b.handler.hand, job) == {4}
+        bearable(b.handler.hand, job, {3})
+    assert bearing_holds(b.handler.hand, job) == {frozenset({4})}
 
 
 def _overhang(force, **more):
