@@ -33,6 +33,8 @@ TIP_LENGTH = 0.0185
 
 _ON_A_SIDE = 0.99
 """Cosine of the greatest tilt of a brick that rests on a face."""
+_LEVEL = 0.3
+"""Sine of the greatest slope of an axis along which the fingers close on a brick that leans."""
 _TURN_TILTS = (math.radians(45.0), math.radians(35.0), math.radians(55.0))
 """Tilts of the hand before a quarter turn [rad]."""
 _LEANING = tuple(math.radians(angle) for angle in (90.0, 75.0, 60.0, 45.0))
@@ -192,10 +194,54 @@ def turning_grasps(
                     options.append((-contact, width, pose, rest))
     release = max(parameters.release_clearances)
     for _, width, pose, rest in sorted(options, key=lambda option: option[0]):
-        for half_turn in (False, True):
-            part_T_tool = pose.copy()
-            if half_turn:
-                part_T_tool[:3, :2] *= -1.0
+        for part_T_tool in _both_ways(pose):
+            yield Turn(Grasp(part_T_tool, width, shape.size[2], release), rest)
+
+
+def lifting_grasps(
+    shape: BrickShape, world_T_part: Array, parameters: TaskParameters
+) -> Iterator[Turn]:
+    """Ways to take a brick that leans, on no face, from above and to let it fall onto one.
+
+    The fingers close along an axis that is about level; the brick keeps its tilt until it is let
+    go of. Best first: those that cover most.
+
+    Args:
+        shape: The brick.
+        world_T_part: (4, 4) how it leans.
+        parameters: Clearances.
+    """
+    vertical = world_T_part[2, :3]
+    if np.abs(vertical).max() > _ON_A_SIDE:
+        return
+    low, high = _body(shape)
+    middle = 0.5 * (low + high)
+    rest = np.eye(4)
+    rest[:3, :3] = world_T_part[:3, :3]
+    rest[:3, 3] = -rest[:3, :3] @ middle
+    rest[2, 3] = -_lowest(shape, vertical)
+    options = []
+    for closing in (0, 1):
+        width = shape.size[closing]
+        level = abs(vertical[closing]) < _LEVEL
+        if not level or width + 2.0 * parameters.open_clearance > MAX_WIDTH:
+            continue
+        up = vertical - vertical[closing] * np.eye(3)[closing]
+        up /= np.linalg.norm(up)
+        along = np.cross(np.eye(3)[closing], up)
+        reach = float(np.abs(along) @ (high - low)) / 2.0
+        # The tips stay above the table.
+        least = parameters.table_clearance + TIP_BEYOND_TOOL - rest[2, 3]
+        for offset in (0.0, 0.5 * reach, -0.5 * reach):
+            place = middle + offset * along
+            place += max(0.0, least - float(vertical @ place)) * up
+            pose = _tool_at(closing, -up, place)
+            covered = _covered(shape, closing, pose)
+            if covered >= _LEAST_COVERED:
+                options.append((-covered, width, pose))
+    release = max(parameters.release_clearances)
+    for _, width, pose in sorted(options, key=lambda option: option[0]):
+        for part_T_tool in _both_ways(pose):
             yield Turn(Grasp(part_T_tool, width, shape.size[2], release), rest)
 
 
@@ -245,10 +291,7 @@ def _side_grasps(
             if covered >= _LEAST_COVERED:
                 options.append((-covered, width, pose))
     for _, width, pose in sorted(options, key=lambda option: option[0]):
-        for half_turn in (False, True):
-            part_T_tool = pose.copy()
-            if half_turn:
-                part_T_tool[:3, :2] *= -1.0
+        for part_T_tool in _both_ways(pose):
             yield Grasp(part_T_tool, width, shape.size[2], release)
 
 
@@ -282,6 +325,13 @@ def _turning_pose(
         place += (wanted - middle @ direction) * direction
     pose = _tool_at(closing, approach, place)
     return pose, _covered(shape, closing, pose)
+
+
+def _both_ways(part_T_tool: Array) -> tuple[Array, Array]:
+    """A tool pose, and the same with the hand turned by half a turn."""
+    turned = part_T_tool.copy()
+    turned[:3, :2] *= -1.0
+    return part_T_tool, turned
 
 
 def _tool_at(closing: int, approach: Array, place: Array) -> Array:

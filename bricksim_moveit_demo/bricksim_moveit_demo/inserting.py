@@ -111,6 +111,9 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
             release(hand)
         return
     hand.enter(Stage.PLANNING)
+    if _lies_down(world, goal.target):
+        put_down(hand)
+        turn_upright(hand, goal.target)
     if goal.part not in hand.motion.carried():
         put_down(hand)
         turn_upright(hand, goal.part)
@@ -134,6 +137,17 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
             f" {sorted(job.wanted.connections)}",
             Outcome.WRONG_CONNECTION,
         )
+
+
+def _lies_down(world: World, part: int) -> bool:
+    """Whether a part lies on the table, not on its holes."""
+    carried = {
+        p
+        for held in world.held.values()
+        for p in world.graph.component_parts(world.graph.component_of(held))
+    }
+    lies = part not in carried and not world.is_fixed(part)
+    return lies and not is_upright(world.part_pose(part))
 
 
 def release(hand: Hand) -> None:

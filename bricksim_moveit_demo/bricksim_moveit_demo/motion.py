@@ -232,14 +232,15 @@ class ArmMotion:
         self.wait(duration)
         self.controller.tare()
 
-    def move_gripper(self, width: float, force: float) -> GripperStatus:
-        """Moves the fingers until the width [m] is reached or they stall.
+    def move_gripper(self, width: float, force: float, speed: float | None = None) -> GripperStatus:
+        """Moves the fingers until the width [m] is reached or they stall, each with at most a force
+        [N] and a speed [m/s]; None: as fast as they can.
 
         Raises:
             ControllerError: Neither happened in time.
         """
         gripper = self.controller.gripper
-        gripper.start(width, force, self.world.time)
+        gripper.start(width, force, self.world.time, speed)
         end = self.world.time + GRIPPER_TIMEOUT
         while gripper.status is GripperStatus.ACTIVE:
             if self.world.time > end:

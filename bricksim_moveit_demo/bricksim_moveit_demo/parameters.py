@@ -15,9 +15,12 @@ class TaskParameters:
 
     Attributes:
         grip_force: Force of each finger on a brick [N]; the hand can do 70.
-        align_force: Force with which the fingers first close on a brick that others are joined to
-            [N].
+        align_force: Force with which the fingers first close on a brick, until it is square between
+            them [N].
         grip_depths: How far the fingertips reach below a brick's top, tried in this order [m].
+        align_speed: Speed of each finger on its way to a brick that others are joined to [m/s]: its
+            drive is a spring of 4 kN/m, so the force then rises by 20 N/s.
+        close_speed: The same for single bricks [m/s].
         open_clearance: Gap between an opened finger and the brick's side before a grasp [m].
         release_clearances: The same after letting go, in order of preference [m].
         neighbor_clearance: Least gap of fingers and hand to other bricks [m].
@@ -67,6 +70,8 @@ class TaskParameters:
 
     grip_force: float = 20.0
     align_force: float = 1.0
+    align_speed: float = 0.005
+    close_speed: float = 0.02
     grip_depths: tuple[float, ...] = (0.007, 0.005, 0.0035, 0.0022)
     open_clearance: float = 0.004
     release_clearances: tuple[float, ...] = (0.0025, 0.0003)

@@ -13,7 +13,14 @@ from bricksim_core.spatial import Array
 from bricksim_moveit_demo.choosing import Choice, raised
 from bricksim_moveit_demo.connections import component_boxes, relative_pose
 from bricksim_moveit_demo.errors import Outcome, PlanningError, TaskError, UnreachableError
-from bricksim_moveit_demo.grasps import Grasp, Turn, boxes_overlap, is_upright, turning_grasps
+from bricksim_moveit_demo.grasps import (
+    Grasp,
+    Turn,
+    boxes_overlap,
+    is_upright,
+    lifting_grasps,
+    turning_grasps,
+)
 from bricksim_moveit_demo.hand import UP, Hand
 from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.planning.scene import TABLE, brick_name
@@ -26,7 +33,8 @@ _TRIED_PLACES = 3
 """How many of them are tried for another grip or a turn, each with four yaws."""
 _YAWS = (0.0, 0.5 * np.pi, np.pi, -0.5 * np.pi)
 _TURNS = 3
-"""Quarter turns after which a brick has to be upright: upside down takes two."""
+"""Turns after which a brick has to be upright: upside down takes two, and one that leans on
+something is laid on a face first."""
 
 
 def put_down(hand: Hand, place: Array | None = None) -> None:
@@ -159,19 +167,22 @@ def regrasp(
 
 
 def turn_upright(hand: Hand, part_id: int) -> None:
-    """Turns a brick that lies on a side or upside down until it stands on its holes.
+    """Turns a brick that lies on a side, upside down or leans until it stands on its holes.
 
     The fingers close along the axis of the turn, tilted to one side when they take the brick and
-    as much to the other when they let it go.
+    as much to the other when they let it go. A brick that leans is taken as it is, put on a free
+    place and let fall onto a face.
 
     Raises:
-        TaskError: No such grasp works, or the brick rests on no face.
+        TaskError: No such grasp works.
     """
     graph = hand.world.graph
-    for _ in range(_TURNS):
+    for number in itertools.count():
         pose = hand.locate(part_id)
         if is_upright(pose):
             return
+        if number == _TURNS:
+            break
         if len(graph.component_parts(graph.component_of(part_id))) > 1:
             raise TaskError(
                 f"brick {part_id} lies on a side together with the bricks connected to it: they"
@@ -179,7 +190,8 @@ def turn_upright(hand: Hand, part_id: int) -> None:
                 Outcome.BRICK_MISSING,
             )
         hand.enter(Stage.RECOVERING)
-        turns = list(turning_grasps(graph.part(part_id).shape, pose, hand.parameters))
+        shape, p = graph.part(part_id).shape, hand.parameters
+        turns = list(turning_grasps(shape, pose, p)) or list(lifting_grasps(shape, pose, p))
         if not turns:
             raise TaskError(
                 f"brick {part_id} does not stand upright, and no side of it can be gripped to turn"

@@ -4,14 +4,16 @@
 The world is perturbed through the simulator while it runs.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from arms_support import bench, yawed
 
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
 from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.errors import Outcome
-from bricksim_moveit_demo.grasps import hand_boxes, turning_grasps
+from bricksim_moveit_demo.grasps import hand_boxes, lifting_grasps, turning_grasps
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.world import Noise
@@ -64,6 +66,38 @@ def test_brick_on_its_end_has_grasps_that_turn_it():
     assert not list(turning_grasps(BRICK, yawed(0.4, 0.2), TaskParameters()))
     leaning = _turned(yawed(0.4, 0.2), "x", 40.0, 0.01)
     assert not list(turning_grasps(BRICK, leaning, TaskParameters()))
+
+
+@pytest.mark.parametrize(
+    ("axis", "degrees"), [("x", 40.0), ("x", 120.0), ("y", 20.0), ("y", -65.0)]
+)
+def test_brick_that_leans_is_taken_from_above_and_let_fall_onto_a_face(axis, degrees):
+    leaning = _turned(yawed(0.4, 0.2, 0.0, 70.0), axis, degrees, 0.02)
+    turns = list(lifting_grasps(BRICK, leaning, TaskParameters()))
+    assert turns
+    half = 0.5 * np.array(BRICK.size)
+    corners = half * np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    corners[:, 2] += half[2]
+    corners[corners[:, 2] > half[2], 2] += STUD_HEIGHT
+    for turn in turns:
+        heights = (corners @ turn.rest[:3, :3].T + turn.rest[:3, 3])[:, 2]
+        assert heights.min() == pytest.approx(0.0, abs=1e-9)
+        np.testing.assert_allclose(turn.rest[2, :3], leaning[2, :3], atol=1e-12)
+        tool = turn.rest @ turn.grasp.part_T_tool
+        assert abs(tool[2, 1]) < 1e-9 and tool[2, 2] < -0.95
+        for tip in hand_boxes(turn.grasp.width)[0::2][:2]:
+            box = tool @ tip.pose
+            lowest = box[2, 3] - np.abs(box[2, :3]) @ (0.5 * np.array(tip.size))
+            assert lowest >= TaskParameters().table_clearance - 1e-6
+    assert not list(lifting_grasps(BRICK, yawed(0.4, 0.2), TaskParameters()))
+
+
+def test_target_that_lies_on_its_side_is_set_upright_before_it_is_pressed_on():
+    lying = _turned(yawed(0.42, 0.22), "x", 90.0, 0.008)
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, -0.22), 2: lying}, noise=NOISE)
+    report = b.handler.pick_and_insert(InsertionGoal(1, 2, (2, 0), 0))
+    assert report.success, report.message
+    assert connections_of(b.world.graph, [1]) == {(2, 1, (2, 0), 0)}
 
 
 def test_brick_is_regrasped_where_no_grasp_fits_pick_and_seat():

@@ -165,13 +165,15 @@ def attach_robot(
         if body.joints and not _moves(body.parent):
             body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
         body.gravcomp = float(spec.gravity_compensation)
-        friction = contact.pad_friction if body.name in spec.pad_links else contact.friction
+        is_pad = body.name in spec.pad_links
+        friction = contact.pad_friction if is_pad else contact.friction
         for i, geom in enumerate(body.geoms):
             geom.name = f"{body.name}:{i}"
             geom.condim = 3
             geom.friction = [friction, 0.0, 0.0]
             geom.solref = solref
-            geom.solimp = contact.solimp
+            geom.solimp = contact.pad_solimp if is_pad else contact.solimp
+            geom.priority = int(is_pad)
     for mimic in robot.mimics:
         equality = child.add_equality(
             type=mujoco.mjtEq.mjEQ_JOINT,
