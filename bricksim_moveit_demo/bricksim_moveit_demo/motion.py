@@ -12,7 +12,11 @@ from bricksim_core.spatial import Array
 from bricksim_moveit_demo.control.arm import ArmController
 from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.control.trajectory import Status
-from bricksim_moveit_demo.description import ArmDescription
+from bricksim_moveit_demo.description import (
+    FINGER_DAMPING,
+    FINGER_STIFFNESS,
+    ArmDescription,
+)
 from bricksim_moveit_demo.errors import ControllerError, Outcome, PlanningError, TaskError
 from bricksim_moveit_demo.grasps import boxes_overlap, hand_boxes
 from bricksim_moveit_demo.planning.protocol import MotionPlanner, Trajectory
@@ -26,7 +30,8 @@ CLEARANCES = (0.005, 0.0025)
 lag by up to 5 mm behind what was planned. (A brick that was carried low at 0.3 m/s struck the table
 with 100 N.)"""
 GRIPPER_TIMEOUT = 3.0
-"""Longest time of a gripper command [s]: the whole stroke takes 0.8 s."""
+"""Longest time of a gripper command [s]: the whole stroke takes 0.8 s; slower ones get the time
+that they take besides."""
 
 
 class ArmMotion:
@@ -241,12 +246,15 @@ class ArmMotion:
         """
         gripper = self.controller.gripper
         gripper.start(width, force, self.world.time, speed)
-        end = self.world.time + GRIPPER_TIMEOUT
+        pace = min(speed or float("inf"), force / FINGER_DAMPING)
+        way = 0.5 * abs(width - self.controller.width) + force / FINGER_STIFFNESS
+        limit = GRIPPER_TIMEOUT + way / pace
+        end = self.world.time + limit
         while gripper.status is GripperStatus.ACTIVE:
             if self.world.time > end:
                 raise ControllerError(
                     f"{self.arm.name}: gripper neither reached {width:.4f} m nor stalled in"
-                    f" {GRIPPER_TIMEOUT} s"
+                    f" {limit:.1f} s"
                 )
             self.world.advance()
         return gripper.status
