@@ -17,6 +17,7 @@ from rosgraph_msgs.msg import Clock
 
 from bricksim_core.episodes.messages import structure_from_topology
 from bricksim_core.episodes.reader import read_episode, verify
+from bricksim_msgs import action
 
 DATA = Path(__file__).parents[2] / "bricksim_core/test/data"
 TOWER = DATA / "bricksim/demo_assembly_structure1.json"
@@ -185,3 +186,17 @@ def test_arguments_are_described(name: str) -> None:
     for argument in ("engine", "out", "planner", "noise", "seed", "film", "record", "rviz"):
         assert f"'{argument}'" in done.stdout
     assert "No description" not in done.stdout
+
+
+def test_structures_of_a_scene_stand_in_reach_of_its_arm(ros_domain_id) -> None:
+    process = launch("bricksim_ros", "scene.launch.py", f"structures:={TOWER}", "arms:=1")
+    try:
+        with ros_client() as ros:
+            take_off = ros.action(action.Disassemble, "disassemble")
+            answer = ros.result(ros.goal(take_off, action.Disassemble.Goal(part_id=4)))
+        assert answer.result.success, answer.result
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        output = finished(process, 60.0)
+    assert "Traceback" not in output, output
+    assert left(process) == []

@@ -228,14 +228,18 @@ class SimulatorNode(LifecycleNode):
         path = self._value("scene")
         scene = read_scene(resolve_uri(path)) if path else Scene()
         entries = list(scene.structures)
-        edge = 0.0
+        edge, middle = self.row_start()
         for text in filter(None, self._value("structures")):
             file = resolve_uri(text)
             low, high = extent(read_structure(file), np.eye(4))
-            place = (edge - low[0], -0.5 * (low + high)[1], -low[2])
+            place = (edge - low[0], middle - 0.5 * (low + high)[1], -low[2])
             entries.append(StructureEntry(file, "", transform(place)))
             edge += high[0] - low[0] + _SPACING
         return Scene(tuple(entries), scene.robots)
+
+    def row_start(self) -> tuple[float, float]:
+        """x, y [m] where the row of the parameter ``structures`` begins; it runs along +x."""
+        return 0.0, 0.0
 
     def _value(self, name: str) -> Any:
         return parameters.value(self, name)

@@ -47,6 +47,9 @@ from bricksim_ros.world import ResetScope, World
 _WRENCH_RATE = 60.0
 """Wrench estimates a second of simulation time."""
 
+_ROW_START = (0.45, 0.0)
+"""x, y [m] where structures begin that come with arms: one of 12 studs has its middle at 0.5 m."""
+
 
 class ArmsNode(SimulatorNode):
     """A `SimulatorNode` whose FR3 arms have their controllers and handle bricks.
@@ -81,6 +84,10 @@ class ArmsNode(SimulatorNode):
             self._arms.append(arm)
             specs.append(_spec(arm, entry))
         return [*specs, *super().robot_specs(Scene((), tuple(others)))]
+
+    def row_start(self) -> tuple[float, float]:
+        """In reach of the arms, whose first one stands at the origin."""
+        return _ROW_START if self._value("arms") else super().row_start()
 
     def robot_descriptions(self, world: World) -> list[str]:
         """All arms in one description, other robots by themselves."""
