@@ -155,7 +155,8 @@ def arrange(
         part_id: flat(x, y, yaw) for part_id, (x, y, yaw) in sorted(layout.places.items())
     }
     order = generator.permutation(sorted(set(shapes) - set(places))).tolist()
-    free = [_Shelf(region, layout.gap, obstacles) for region in layout.regions]
+    taken = [*obstacles, *((*pose[:2, 3], _radius(shapes[i])) for i, pose in places.items())]
+    free = [_Shelf(region, layout.gap, taken) for region in layout.regions]
     for part_id in order:
         shape = shapes[part_id]
         turned = bool(generator.integers(2))
@@ -172,6 +173,11 @@ def arrange(
         yaw = 0.5 * np.pi * turned + np.pi * generator.integers(2) + wobble
         places[part_id] = flat(place[0] + shift[0], place[1] + shift[1], yaw)
     return places
+
+
+def _radius(shape: BrickShape) -> float:
+    """Of the circle about a brick [m], seen from above."""
+    return 0.5 * STUD_PITCH * math.hypot(shape.length, shape.width)
 
 
 def flat(x: float, y: float, yaw: float) -> Array:

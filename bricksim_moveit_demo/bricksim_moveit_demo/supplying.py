@@ -79,6 +79,8 @@ class Supply:
         except TaskError:
             self._generator.bit_generator.state = untouched
             given = [part for part in self._waiting if part in layout.places]
+            if len(given) < len(layout.places):  # it names what is none of the bricks
+                raise
             places = arrange(self._shapes(given), layout, self._generator)
         self._lay(places, base)
 

@@ -454,6 +454,25 @@ def test_too_many_bricks_are_refused():
         arrange({i: BrickShape(4, 2) for i in range(9)}, layout, np.random.default_rng(0))
 
 
+def test_packed_bricks_keep_off_those_whose_place_is_given():
+    """The given one lies where the first one would be packed."""
+    layout = TableLayout(places={1: (0.36, 0.16, 0.3)})
+    shapes = {i: BrickShape(4, 2) for i in range(1, 6)}
+    for seed in range(10):
+        poses = arrange(shapes, layout, np.random.default_rng(seed))
+        given = poses.pop(1)[:2, 3]
+        np.testing.assert_allclose(given, [0.36, 0.16])
+        gaps = [np.linalg.norm(pose[:2, 3] - given) for pose in poses.values()]
+        assert min(gaps) > 0.008 * np.hypot(4, 2) + layout.gap - np.sqrt(2.0) * layout.spread
+
+
+def test_a_layout_that_names_other_bricks_says_which_there_are():
+    structure = parse_structure("2x4 (4,4,0)\n2x4 (4,4,1)\n", baseplate=(8, 8))
+    layout = TableLayout(places={99: (0.4, 0.2, 0.0)})
+    with pytest.raises(TaskError, match=r"bricks \[99\], expected some of \[1, 2\]"):
+        Supply(Simulator(), structure, layout)
+
+
 def test_a_layout_file_says_where_bricks_lie(tmp_path):
     path = tmp_path / "layout.yaml"
     path.write_text("seat: [0.45, 0.1]\nbricks: {1: [0.4, 0.2, 90]}\n")
