@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -46,6 +47,9 @@ class SceneOptions:
         film: True: pictures and a video are made.
         parameters: Numbers of picking and inserting.
         config: Settings of the simulator.
+
+    Raises:
+        BrickSimError: The seed is negative, or the noise negative or not finite.
     """
 
     seed: int = 0
@@ -57,6 +61,16 @@ class SceneOptions:
     film: bool = False
     parameters: TaskParameters = TaskParameters()
     config: SimulatorConfig = SimulatorConfig()
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise BrickSimError(f"seed is {self.seed}, expected 0 or more")
+        noise = (self.noise_mm, self.noise_degrees)
+        if not all(math.isfinite(value) and value >= 0.0 for value in noise):
+            raise BrickSimError(
+                f"noise is {noise[0]:g} mm, {noise[1]:g} degrees, expected two finite numbers"
+                " of 0 or more"
+            )
 
     @property
     def noise(self) -> Noise:

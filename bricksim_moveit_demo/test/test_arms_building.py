@@ -73,6 +73,13 @@ def test_five_bricks_are_built_with_noise():
     assert summary.to_dict()["reports"][0]["outcome"] == "succeeded"
 
 
+def test_fingers_let_go_in_a_gap_that_they_hardly_fit():
+    """Two columns that face each other over two studs: 16 mm, a finger is 15.2 mm thick."""
+    _, _, summary = _build("2x2 (4,4,0)\n2x2 (8,4,0)\n2x2 (4,6,0)\n2x2 (8,6,0)\n", seed=0)
+    assert summary.success, summary.message
+    assert [report.tries for report in summary.reports] == [1, 1, 1, 1]
+
+
 def test_sub_assembly_is_joined_on_the_table_and_put_in_place_whole():
     """A brick that hangs from the one above it can only come with it."""
     text = "2x4 (4,4,0)\n2x2 (6,6,1)\n4x2 (4,6,2)\n2x2 (4,6,1)\n"

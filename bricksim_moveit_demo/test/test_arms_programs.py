@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs leave linear algebra one thread, unless the user asks for more."""
+"""Programs leave linear algebra one thread, unless told otherwise, and refuse bad numbers."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from bricksim_core.threads import SINGLE_THREAD
+from bricksim_moveit_demo.commands import inhand
 
 HELP = """
 import os, sys
@@ -31,3 +32,16 @@ def test_programs_settle_the_threads_before_numpy_is_loaded(wanted: str | None) 
     )
     assert "structure file" in done.stdout
     assert done.stdout.splitlines()[-1] == f"0 {wanted or 1}"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--seed", "-3"], "seed is -3, expected 0 or more"),
+        (["--noise", "-1", "2"], "noise is -1 mm, 2 degrees, expected two finite numbers"),
+        (["--noise", "nan", "2"], "noise is nan mm, 2 degrees, expected two finite numbers"),
+    ],
+)
+def test_bad_numbers_are_refused_by_name(words, expected, capsys) -> None:
+    assert inhand(words) == 2
+    assert expected in capsys.readouterr().err
