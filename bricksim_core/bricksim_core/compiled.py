@@ -13,9 +13,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numba
-import numpy as np
-
-from bricksim_core.spatial import Array
 
 _LOOPS: list[Any] = []
 
@@ -34,21 +31,3 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 def loaded() -> dict[str, int]:
     """For how many combinations of argument types each loop is ready, by name."""
     return {f"{loop.__module__}.{loop.__name__}": len(loop.signatures) for loop in _LOOPS}
-
-
-@compiled
-def cholesky_solved(lower: Array, right: Array) -> Array:
-    """x with L L' x = b.
-
-    Args:
-        lower: (N, N) L, contiguous; what is above its diagonal is not read.
-        right: (N,) b.
-    """
-    n = len(right)
-    x = right.copy()
-    for i in range(n):
-        x[i] = (x[i] - np.dot(lower[i, :i], x[:i])) / lower[i, i]
-    for i in range(n - 1, -1, -1):
-        x[i] /= lower[i, i]
-        x[:i] -= lower[i, :i] * x[i]
-    return x

@@ -64,12 +64,20 @@ def band_of_squares(
     """
     band = np.zeros((size, band_width(column, start)))
     for r in range(len(weight)):
-        for p in range(start[r], start[r + 1]):
-            a, weighted = column[p], weight[r] * value[p]
-            for q in range(start[r], start[r + 1]):
-                if column[q] >= a:
-                    band[a, column[q] - a] += weighted * value[q]
+        add_squares(value, column, start, r, r, weight[r], band)
     return band
+
+
+@compiled
+def add_squares(
+    value: Array, column: IntArray, start: IntArray, r: int, s: int, weight: float, band: Array
+) -> None:
+    """Adds the lower triangle of a_r' weight a_s, of two rows of a sparse matrix, to a band."""
+    for p in range(start[r], start[r + 1]):
+        weighted, a = weight * value[p], column[p]
+        for q in range(start[s], start[s + 1]):
+            if column[q] >= a:
+                band[a, column[q] - a] += weighted * value[q]
 
 
 @compiled

@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
-from bricksim_core.mechanics.snapfit.band import factor_band, solved_in_band
-from bricksim_core.mechanics.snapfit.newton import forces_of, held_back, yielding_rows
+from bricksim_core.mechanics.snapfit.band import add_squares, factor_band, solved_in_band
+from bricksim_core.mechanics.snapfit.newton import (
+    BALANCED,
+    ROUNDING,
+    forces_of,
+    held_back,
+    yielding_rows,
+)
 from bricksim_core.mechanics.snapfit.yielding import NEGATIVE, PUSH_TOLERANCE, TOLERANCE
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -22,10 +28,6 @@ _PATIENCE = 5
 """Changes of all that is wrong, one after the other, without less of it, before it gives up."""
 
 _REFINEMENTS = 3
-_ROUNDING = 1e-11
-"""Relative residual of the equilibrium at which refining it ends."""
-_BALANCED = 1e-9
-"""Relative residual of the equilibrium that is acceptable."""
 
 
 @compiled
@@ -103,20 +105,18 @@ def settled_in_band(
             )
             if refinement > 0:
                 worst, goal = np.abs(lack).max(), max(load, np.abs(wrench).max())
-                if not (_ROUNDING * goal < worst and worst < 0.5 * last):
+                if not (ROUNDING * goal < worst and worst < 0.5 * last):
                     break
                 last = worst
             if refinement < _REFINEMENTS:
                 displaced = displaced + solved_in_band(factor, lack)
-        if not min(worst, last) <= _BALANCED * goal:
+        if not min(worst, last) <= BALANCED * goal:
             return wrench, push, multiplier, excess, False
 
-        bound, greatest = limit - granted, 0.0
-        for i in range(len(own)):
-            greatest = max(greatest, abs(mu[i]))
-        overload = -granted
+        greatest, overload = 0.0, -granted
         multiplier[:] = np.nan
         for i in range(len(own)):
+            greatest = max(greatest, abs(mu[i]))
             overload[own[i] // rows] += softness[own[i] // rows] * mu[i]
             multiplier[own[i]] = mu[i]
         number = 0
@@ -171,20 +171,8 @@ def _band(
             for d in range(6):
                 weight = blocks[j, c, d]
                 if weight != 0.0:
-                    _add(value, column, start, 6 * j + c, 6 * j + d, weight, band)
+                    add_squares(value, column, start, 6 * j + c, 6 * j + d, weight, band)
     for v in range(len(firm)):
         if firm[v] != 0.0:
-            _add(value, column, start, 6 * joints + v, 6 * joints + v, firm[v], band)
+            add_squares(value, column, start, 6 * joints + v, 6 * joints + v, firm[v], band)
     return band
-
-
-@compiled
-def _add(
-    value: Array, column: IntArray, start: IntArray, r: int, s: int, weight: float, band: Array
-) -> None:
-    """Adds the lower triangle of a_r' weight a_s, of two rows of a sparse matrix."""
-    for p in range(start[r], start[r + 1]):
-        weighted, a = weight * value[p], column[p]
-        for q in range(start[s], start[s + 1]):
-            if column[q] >= a:
-                band[a, column[q] - a] += weighted * value[q]

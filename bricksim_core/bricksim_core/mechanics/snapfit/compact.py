@@ -28,6 +28,7 @@ from bricksim_core.mechanics.snapfit.band import (
     factor_band,
     multiplied,
     solve_in_band,
+    solved_in_band,
 )
 from bricksim_core.mechanics.snapfit.banded import settled_in_band
 from bricksim_core.mechanics.snapfit.dissection import sweep
@@ -299,13 +300,12 @@ def _displaced(
     gap: Array,
 ) -> Array:
     """(F,) displacements under loads where nothing yields and all contacts hold."""
-    right = loads.copy().reshape(len(loads), 1)
+    right = loads.copy()
     first = 6 * len(softness)
     for v in range(len(gap)):
         for p in range(start[first + v], start[first + v + 1]):
-            right[column[p], 0] += weight[first + v] * gap[v] * value[p]
-    solve_in_band(factor, right)
-    return right.reshape(len(loads))
+            right[column[p]] += weight[first + v] * gap[v] * value[p]
+    return solved_in_band(factor, right)
 
 
 @compiled

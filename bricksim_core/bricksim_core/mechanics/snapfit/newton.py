@@ -44,9 +44,9 @@ SOFTER = (1e6, 1e5, 1e4, 1e3, 1e2)
 """Factors of the softness by which the answer is looked for one after the other."""
 
 _REFINEMENTS = 4
-_ROUNDING = 1e-11
+ROUNDING = 1e-11
 """Relative residual of the equilibrium at which refining it ends."""
-_BALANCED = 1e-9
+BALANCED = 1e-9
 """Relative residual of the equilibrium that is acceptable."""
 _LITTLE = 1e-8
 """Pull at a contact that can only push, relative to the greatest force, that counts as none."""
@@ -183,12 +183,12 @@ class NewtonSolver:
             if refinement:
                 worst = float(np.abs(lack).max(initial=0.0))
                 goal = max(load, float(np.abs(wrench).max(initial=0.0)))
-                if not _ROUNDING * goal < worst < 0.5 * last:
+                if not ROUNDING * goal < worst < 0.5 * last:
                     break
                 last = worst
             if refinement < _REFINEMENTS:
                 displaced = displaced + known.cholesky.solve(lack)
-        if not min(worst, last) <= _BALANCED * goal:
+        if not min(worst, last) <= BALANCED * goal:
             raise np.linalg.LinAlgError("equilibrium was lost by rounding")
         overload = np.bincount(rows.own // ROWS, multiplier, len(bound)) * rows.softness
         overload -= granted.joint
