@@ -20,6 +20,7 @@ from bricksim_core.mechanics.snapfit.newton import (
     held_back,
     yielding_rows,
 )
+from bricksim_core.mechanics.snapfit.plain import Plain
 from bricksim_core.mechanics.snapfit.yielding import NEGATIVE, PUSH_TOLERANCE, TOLERANCE
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -32,12 +33,7 @@ _REFINEMENTS = 3
 
 @compiled
 def settled_in_band(
-    value: Array,
-    column: IntArray,
-    start: IntArray,
-    weight: Array,
-    every: Array,
-    softness: Array,
+    plain: Plain,
     width: int,
     gap: Array,
     limit: Array,
@@ -50,12 +46,7 @@ def settled_in_band(
     """Finds which of the known rows yield and which contacts are closed, and the forces.
 
     Args:
-        value: This and the next ones are those of `compact.Plain`.
-        column: See there.
-        start: See there.
-        weight: See there.
-        every: See there.
-        softness: See there.
+        plain: The structure.
         width: Of the band of the stiffness matrix.
         gap: (V,) of the contacts [m].
         limit: (J,) of the joints.
@@ -70,6 +61,7 @@ def settled_in_band(
         (nan for others), (J * ROWS,) by how much rows are exceeded that are not known, and whether
         the active set was found.
     """
+    value, column, start, weight, every, softness = plain
     joints, rows, _ = every.shape
     first, contacts = joints * rows, len(gap)
     stiffness = weight[: 6 * joints].copy().reshape(joints, 6)

@@ -34,6 +34,7 @@ from bricksim_core.mechanics.snapfit.banded import settled_in_band
 from bricksim_core.mechanics.snapfit.dissection import sweep
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.pivoting import pivoted
+from bricksim_core.mechanics.snapfit.plain import Plain
 from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
@@ -62,41 +63,26 @@ _CLOSE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Plain:
-    """J joints that yield and V contacts between parts, as plain arrays; R = 6 J + V.
+class _Structure:
+    """The structure.
 
     Attributes:
-        value: (E,) entries of the (R, F) matrix of strains and of how far contacts close by
-            displacements.
-        column: (E,) their columns.
-        start: (R + 1,) where its rows begin.
-        weight: (R,) stiffness of all [N/m].
-        every: (J, ROWS, 6) rows of all joints.
-        softness: (J,) of the joints.
+        plain: As compiled loops take it.
     """
 
-    value: Array
-    column: IntArray
-    start: IntArray
-    weight: Array
-    every: Array
-    softness: Array
-
-    @property
-    def arrays(self) -> tuple[Array, IntArray, IntArray, Array, Array, Array]:
-        """What compiled loops take."""
-        return self.value, self.column, self.start, self.weight, self.every, self.softness
+    plain: Plain
 
     @cached_property
     def width(self) -> int:
         """Of the band of a stiffness matrix in this order of displacements."""
-        return band_width(self.column, self.start)
+        return band_width(self.plain.column, self.plain.start)
 
     @cached_property
     def factor(self) -> Array:
         """(F, w) band of the structure with its contacts as springs, factored."""
-        size = 6 * (1 + int(self.column.max(initial=0)) // 6)
-        factor = band_of_squares(self.value, self.column, self.start, self.weight, size)
+        plain = self.plain
+        size = 6 * (1 + int(plain.column.max(initial=0)) // 6)
+        factor = band_of_squares(plain.value, plain.column, plain.start, plain.weight, size)
         if not factor_band(factor):
             raise np.linalg.LinAlgError("not positive definite")
         return factor
@@ -115,14 +101,14 @@ class CompactSolver:
         self._order = sweep(equations.structure.points)
 
     @cached_property
-    def _plain(self) -> Plain:
+    def _structure(self) -> _Structure:
         equations, structure = self._equations, self._equations.structure
         value, column, start = equations.opening
         part, axis = np.divmod(column, 6)
         column = 6 * np.argsort(self._order)[part] + axis
         weight = np.concatenate([structure.stiffness, 1.0 / equations.compliance])
         softness = equations.limits.softness
-        return Plain(value, column, start, weight, equations.every, softness)
+        return _Structure(Plain(value, column, start, weight, equations.every, softness))
 
     def solve(self, loads: Array, elastic: Array) -> Yielded | None:
         """Least overload, then least energy; None if other solvers are to be asked.
@@ -132,14 +118,15 @@ class CompactSolver:
             elastic: (F,) displacements of the bonded structure under them, without contacts.
         """
         loads, elastic = (each.reshape(-1, 6)[self._order].reshape(-1) for each in (loads, elastic))
-        plain, limit, gap = self._plain, self._equations.limits.limit, self._equations.gap
-        closing, bonded = _bonded(*plain.arrays, elastic)
+        structure, limit = self._structure, self._equations.limits.limit
+        closing, bonded = _bonded(structure.plain, elastic)
+        gap = self._equations.gap
         known = np.ones(len(bonded) + len(gap), dtype=np.bool_)
         known[: len(bonded)] = bonded > _NEAR * np.repeat(limit, ROWS) + TOLERANCE
         active = np.concatenate([bonded > np.repeat(limit, ROWS) + TOLERANCE, closing >= gap])
         try:
             kind = _DenseSearch if np.count_nonzero(known) <= DENSE else _BandSearch
-            search = kind(plain, self._equations, loads, known, active)
+            search = kind(structure, self._equations, loads, known, active)
             none = np.zeros(0, dtype=np.int64)
             return hardened(self._equations.limits.softness, none, search.settled)
         except (np.linalg.LinAlgError, SlowError):
@@ -150,7 +137,7 @@ class _Search(ABC):
     """The search for the active set under given loads.
 
     Args:
-        plain: The structure.
+        structure: The structure.
         equations: Its limits and gaps.
         loads: (F,) scaled loads [N].
         known: (J * ROWS + V,) which rows and contacts are looked at.
@@ -159,13 +146,13 @@ class _Search(ABC):
 
     def __init__(
         self,
-        plain: Plain,
+        structure: _Structure,
         equations: Equations,
         loads: Array,
         known: NDArray[np.bool_],
         active: NDArray[np.bool_],
     ) -> None:
-        self._plain, self._loads = plain, loads
+        self._structure, self._loads = structure, loads
         self._gap, self._limit = equations.gap, equations.limits.limit
         self._known, self._active = known, active
 
@@ -191,10 +178,10 @@ class _BandSearch(_Search):
     """For many unknowns."""
 
     def _found(self, granted: Granted) -> tuple[Array, Array, Array, Array, bool]:
-        plain = self._plain
+        structure = self._structure
         return settled_in_band(
-            *plain.arrays,
-            plain.width,
+            structure.plain,
+            structure.width,
             self._gap,
             self._limit,
             granted.joint,
@@ -218,14 +205,13 @@ class _DenseSearch(_Search):
     @cached_property
     def _displaced(self) -> Array:
         """(F,) displacements where nothing yields and all contacts hold."""
-        plain = self._plain
-        return _displaced(*plain.arrays, plain.factor, self._loads, self._gap)
+        structure = self._structure
+        return _displaced(structure.plain, structure.factor, self._loads, self._gap)
 
     def _found(self, granted: Granted) -> tuple[Array, Array, Array, Array, bool]:
         self._extend()
-        plain = self._plain
         *forces, self._factored = _settled(
-            *plain.arrays,
+            self._structure.plain,
             self._gap,
             self._limit,
             granted.joint,
@@ -252,8 +238,9 @@ class _DenseSearch(_Search):
         self._unknowns = np.concatenate([self._unknowns, new])
         # A contact's unknown is positive where it is open.
         self._positive = np.concatenate([self._positive, self._active[new] != (new >= first)])
+        structure = self._structure
         self._response, self._matrix = _extended(
-            *self._plain.arrays, self._plain.factor, self._unknowns, self._response, self._matrix
+            structure.plain, structure.factor, self._unknowns, self._response, self._matrix
         )
         self._upper, self._factored = np.empty_like(self._matrix), -1
 
@@ -272,34 +259,25 @@ def _row_values(every: Array, wrench: Array) -> Array:
 
 @compiled
 def _bonded(
-    value: Array,
-    column: IntArray,
-    start: IntArray,
-    weight: Array,
-    every: Array,
-    softness: Array,
+    plain: Plain,
     displaced: Array,
 ) -> tuple[Array, Array]:
     """(V,) how far contacts close and (J * ROWS,) all rows, where nothing yields."""
-    opening = multiplied(value, column, start, displaced)
-    joints = len(softness)
+    opening = multiplied(plain.value, plain.column, plain.start, displaced)
+    weight, joints = plain.weight, len(plain.softness)
     wrench = (weight[: 6 * joints] * opening[: 6 * joints]).reshape(joints, 6)
-    return opening[6 * joints :], _row_values(every, wrench)
+    return opening[6 * joints :], _row_values(plain.every, wrench)
 
 
 @compiled
 def _displaced(
-    value: Array,
-    column: IntArray,
-    start: IntArray,
-    weight: Array,
-    every: Array,
-    softness: Array,
+    plain: Plain,
     factor: Array,
     loads: Array,
     gap: Array,
 ) -> Array:
     """(F,) displacements under loads where nothing yields and all contacts hold."""
+    value, column, start, weight, _, softness = plain
     right = loads.copy()
     first = 6 * len(softness)
     for v in range(len(gap)):
@@ -310,12 +288,7 @@ def _displaced(
 
 @compiled
 def _extended(
-    value: Array,
-    column: IntArray,
-    start: IntArray,
-    weight: Array,
-    every: Array,
-    softness: Array,
+    plain: Plain,
     factor: Array,
     unknowns: IntArray,
     response: Array,
@@ -324,13 +297,8 @@ def _extended(
     """The program with more unknowns.
 
     Args:
-        value: This and the next ones are those of `Plain`.
-        column: See there.
-        start: See there.
-        weight: See there.
-        every: See there.
-        softness: See there.
-        factor: See there.
+        plain: The structure.
+        factor: Of its stiffness; see `factor_band`.
         unknowns: (m,) all of them, rows as joint * ROWS + row, contacts as J * ROWS + v.
         response: (F, k) displacements by a unit of each of the first k.
         matrix: (k, k) M for these.
@@ -338,6 +306,7 @@ def _extended(
     Returns:
         The same of all.
     """
+    value, column, start, weight, every, softness = plain
     joints, rows, _ = every.shape
     first, known, count = joints * rows, len(matrix), len(unknowns)
     size = len(response)
@@ -384,12 +353,7 @@ def _extended(
 
 @compiled
 def _settled(
-    value: Array,
-    column: IntArray,
-    start: IntArray,
-    weight: Array,
-    every: Array,
-    softness: Array,
+    plain: Plain,
     gap: Array,
     limit: Array,
     granted: Array,
@@ -405,12 +369,7 @@ def _settled(
     """Solves the program and gives the forces.
 
     Args:
-        value: This and the next ones are those of `Plain`.
-        column: See there.
-        start: See there.
-        weight: See there.
-        every: See there.
-        softness: See there.
+        plain: The structure.
         gap: (V,) of the contacts [m].
         limit: (J,) of the joints.
         granted: See `Granted`.
@@ -428,6 +387,7 @@ def _settled(
         (nan for others), (J * ROWS,) by how much rows are exceeded that the program lacks, and the
         size of the factor of what is active, -1 if that was not found.
     """
+    value, column, start, weight, every, softness = plain
     joints, rows, _ = every.shape
     first, count, firm = joints * rows, len(unknowns), weight[6 * joints :]
     opening = multiplied(value, column, start, displaced)
