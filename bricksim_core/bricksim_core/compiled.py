@@ -14,6 +14,10 @@ from typing import Any, cast
 
 import numba
 
+from bricksim_core.spatial import Array
+
+Vector = tuple[float, float, float]
+
 _LOOPS: list[Any] = []
 
 
@@ -31,3 +35,9 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 def loaded() -> dict[str, int]:
     """For how many combinations of argument types each loop is ready, by name."""
     return {f"{loop.__module__}.{loop.__name__}": len(loop.signatures) for loop in _LOOPS}
+
+
+@compiled
+def crossed(a: Array | Vector, b: Array | Vector) -> Vector:
+    """Cross product of the first three entries."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]

@@ -233,9 +233,8 @@ def test_boxes_that_may_meet_are_found():
         sizes, near = rng.uniform(1e-3, 8e-3, (8, 3)), np.zeros(8, dtype=np.bool_)
         motion, way = motion_of(positions, velocities, np.array([0.05, 0.05, -np.inf])), 2e-3
         first, number = np.array([0, 4, 8], dtype=np.int32), np.array([4, 4, 0], dtype=np.int32)
-        masking._boxes_meet(
-            motion, 0, 1, way, np.arange(3), first, number, places, quaternions, sizes, near
-        )
+        boxes = masking._Boxes(np.arange(3), first, number, places, quaternions, sizes)
+        masking._boxes_meet(motion, 0, 1, way, boxes, near)
         corners = []
         for box in range(8):
             body = Rotation.from_quat(positions[box // 4, 3:], scalar_first=True)

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import Vector, compiled, crossed
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.mechanics.bodies import Bodies
 from bricksim_core.spatial import Array
@@ -198,7 +198,7 @@ def _act(
                 row[i] = factor * (x * pose[0, i] + y * pose[1, i] + z * pose[2, i])
                 # The lever arm, until the moment takes its place.
                 row[3 + i] = u * pose[0, i] + v * pose[1, i] + w * pose[2, i] - local[p, i]
-            row[3], row[4], row[5] = _cross(row[3:], row)
+            row[3], row[4], row[5] = crossed(row[3:], row)
             part[count], step[count] = p, number
             count += 1
     return count
@@ -211,7 +211,7 @@ def _add_up(
     """Adds (M, 6) wrenches on parts to the (S, W, 6) ones on components about their COMs."""
     for m in range(len(part)):
         sums, force = total[step[m], owner[part[m]]], wrench[m]
-        moment = _cross(arms[part[m]], force)
+        moment = crossed(arms[part[m]], force)
         for i in range(3):
             sums[i] += force[i]
             sums[3 + i] += force[3 + i] + moment[i]
@@ -334,7 +334,7 @@ def _summed(
     for p in range(len(owner)):
         k = owner[p]
         arm, alpha = arms[p], turn[k]
-        tangential = _cross(alpha, arm)
+        tangential = crossed(alpha, arm)
         torque = _gyroscopic(inertias[p], square[k])
         for i in range(3):
             inward = (
@@ -351,17 +351,7 @@ def _summed(
 
 
 @compiled
-def _cross(a: Array, b: Array) -> tuple[float, float, float]:
-    """Cross product of the first three entries."""
-    return (
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    )
-
-
-@compiled
-def _gyroscopic(inertia: Array, squares: Array) -> tuple[float, float, float]:
+def _gyroscopic(inertia: Array, squares: Array) -> Vector:
     """Mean of w x (I w), given the mean of w w': twice the axial vector of I (w w')."""
     xy = yx = xz = zx = yz = zy = 0.0
     for i in range(3):

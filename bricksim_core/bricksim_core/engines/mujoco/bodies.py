@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes
 from bricksim_core.engines.exposure import exposed_parts
@@ -83,30 +84,12 @@ def quaternions(axes: Array) -> Array:
     return Rotation.from_matrix(axes).as_quat(canonical=True, scalar_first=True)
 
 
-def rotations(quaternions: Array) -> Array:
-    """(N, 3, 3) rotation matrices of (N, 4) unit quaternions in MuJoCo's order."""
-    products = quaternions[:, :, None] * quaternions[:, None, :]
-    matrices = (products.reshape(-1, 16) @ _OF_PRODUCTS).reshape(-1, 3, 3)
-    matrices += _EYE
-    return matrices
-
-
-_EYE = np.eye(3)
-_OF_PRODUCTS = np.zeros((16, 9))
-"""Entries of a rotation matrix less the unit matrix by products of a quaternion's entries: few
-calls of numpy, because most steps ask for one body's."""
-for _entry, _terms in enumerate(
-    (
-        ((2, 2, -2), (3, 3, -2)),
-        ((1, 2, 2), (0, 3, -2)),
-        ((1, 3, 2), (0, 2, 2)),
-        ((1, 2, 2), (0, 3, 2)),
-        ((1, 1, -2), (3, 3, -2)),
-        ((2, 3, 2), (0, 1, -2)),
-        ((1, 3, 2), (0, 2, -2)),
-        ((2, 3, 2), (0, 1, 2)),
-        ((1, 1, -2), (2, 2, -2)),
-    )
-):
-    for _first, _second, _factor in _terms:
-        _OF_PRODUCTS[4 * _first + _second, _entry] = _factor
+@compiled
+def write_rotation(quaternion: Array, axes: Array) -> None:
+    """Writes the (3, 3) rotation matrix of a unit quaternion in MuJoCo's order."""
+    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    axes[0, 0], axes[1, 1] = 1.0 - 2.0 * (y * y + z * z), 1.0 - 2.0 * (x * x + z * z)
+    axes[2, 2] = 1.0 - 2.0 * (x * x + y * y)
+    axes[0, 1], axes[1, 0] = 2.0 * (x * y - z * w), 2.0 * (x * y + z * w)
+    axes[0, 2], axes[2, 0] = 2.0 * (x * z + y * w), 2.0 * (x * z - y * w)
+    axes[1, 2], axes[2, 1] = 2.0 * (y * z - x * w), 2.0 * (y * z + x * w)

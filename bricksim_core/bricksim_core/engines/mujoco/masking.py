@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.engines.mujoco.bodies import write_rotation
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array
 
@@ -123,16 +124,16 @@ def look_ahead(
     """
     ahead = bool(model.opt.enableflags & _SPECULATIVE)
     near = np.zeros(model.ngeom, dtype=np.bool_)
+    boxes = _Boxes(
+        around.bodies, model.body_geomadr, model.body_geomnum,
+        model.geom_pos, model.geom_quat, model.geom_size,
+    )  # fmt: skip
     passing, hit = _foreseen(
         data.qpos, data.qvel, positions, velocities, around.reach, around.held, around.jointed,
-        ground, dt, around.bodies, model.body_geomadr, model.body_geomnum,
-        model.geom_pos, model.geom_quat, model.geom_size, near,
+        ground, dt, boxes, near,
     )  # fmt: skip
     if passing or ahead:  # else nothing is hidden
-        _hide(
-            around.bodies, model.body_geomadr, model.body_geomnum, near, passing,
-            model.geom_contype, model.geom_conaffinity,
-        )  # fmt: skip
+        _hide(boxes, near, passing, model.geom_contype, model.geom_conaffinity)
         if passing:
             model.opt.enableflags |= _SPECULATIVE
         else:
@@ -140,11 +141,36 @@ def look_ahead(
     return hit
 
 
+class _Boxes(NamedTuple):
+    """The boxes of B bodies, in the bodies' frames; G geoms of the model.
+
+    Attributes:
+        bodies: (B,) bodies of the model.
+        first: First geom of each body of the model.
+        number: How many geoms each has.
+        places: (G, 3) centres [m].
+        quaternions: (G, 4) axes.
+        halves: (G, 3) half extents [m].
+    """
+
+    bodies: NDArray[np.intp]
+    first: NDArray[np.int32]
+    number: NDArray[np.int32]
+    places: Array
+    quaternions: Array
+    halves: Array
+
+
+@compiled
+def _boxes_of(boxes: _Boxes, body: int) -> slice:
+    """Geoms of one of the B bodies."""
+    start = boxes.first[boxes.bodies[body]]
+    return slice(start, start + boxes.number[boxes.bodies[body]])
+
+
 @compiled
 def _hide(
-    bodies: NDArray[np.intp],
-    first: NDArray[np.int32],
-    number: NDArray[np.int32],
+    boxes: _Boxes,
     near: NDArray[np.bool_],
     passing: bool,
     types: NDArray[np.int32],
@@ -153,16 +179,14 @@ def _hide(
     """Hides boxes from each other in a step with speculative contacts, and none in others.
 
     Args:
-        bodies: (B,) bodies of the model.
-        first: First geom of each body of the model.
-        number: How many geoms each has.
+        boxes: All.
         near: (G,) which geoms are not to be hidden.
         passing: Whether it is such a step.
         types: (G,) contact types, to be written.
         affinities: (G,) types that geoms answer to, to be written.
     """
-    for body in bodies:
-        for g in range(first[body], first[body] + number[body]):
+    for body in boxes.bodies:
+        for g in range(boxes.first[body], boxes.first[body] + boxes.number[body]):
             seen = near[g] or not passing
             types[g] = 1 if seen else 0
             affinities[g] = BOX_AFFINITY if seen else _MASKED_AFFINITY
@@ -179,12 +203,7 @@ def _foreseen(
     jointed: NDArray[np.bool_],
     ground: float,
     dt: float,
-    bodies: NDArray[np.intp],
-    first: NDArray[np.int32],
-    number: NDArray[np.int32],
-    geom_pos: Array,
-    geom_quat: Array,
-    geom_size: Array,
+    boxes: _Boxes,
     near: NDArray[np.bool_],
 ) -> tuple[bool, bool]:
     """Whether boxes of two bodies may meet that are fast enough for each other to pass through
@@ -195,30 +214,24 @@ def _foreseen(
         qvel: Its velocities.
         positions: (F, 7) addresses of the free bodies' positions.
         velocities: (F, 6) those of their velocities.
-        reach: (F + 1,) like the next two and `bodies`, see `Surroundings`.
+        reach: (F + 1,) like the next two, see `Surroundings`.
         held: (3,) [m].
         jointed: (F + 1,)
         ground: Height of the ground [m].
         dt: Length of the step [s].
-        bodies: (F + 1,)
-        first: First geom of each body of the model.
-        number: How many geoms each has.
-        geom_pos: (G, 3) places of geoms in their bodies [m].
-        geom_quat: (G, 4) their axes there.
-        geom_size: (G, 3) their half extents [m].
+        boxes: Of the F + 1 bodies.
         near: (G,) geoms that may meet others are marked here if the first answer is yes.
     """
     motion = _motions(qpos, qvel, positions, velocities, reach, held, dt)
     # Of two that move by half a layer of studs relative to each other one moves by a quarter.
     fast = motion.ways > 0.5 * _SLOW
-    count = len(bodies)
+    count = len(reach)
     passing = hit = False
     if not fast.any():
         return passing, hit
     for i in range(count):
         if fast[i] and jointed[i] and not hit:
-            own = slice(first[bodies[i]], first[bodies[i]] + number[bodies[i]])
-            hit = _meets_ground(motion, i, ground, geom_pos[own], geom_quat[own], geom_size[own])
+            hit = _meets_ground(motion, i, ground, boxes)
     if np.count_nonzero(fast) * count > _MOST:
         near[:] = True
         return True, hit
@@ -230,9 +243,7 @@ def _foreseen(
                 way = _greatest_way(motion, i, j)
                 if way < 0.0 or (way > _SLOW) != look_at_fast:
                     continue
-                if _boxes_meet(
-                    motion, i, j, way, bodies, first, number, geom_pos, geom_quat, geom_size, near
-                ):
+                if _boxes_meet(motion, i, j, way, boxes, near):
                     passing = True
                     hit = hit or jointed[i] or jointed[j]
         if not passing:
@@ -241,9 +252,7 @@ def _foreseen(
 
 
 @compiled
-def _meets_ground(
-    motion: _Motion, body: int, ground: float, places: Array, quaternions: Array, halves: Array
-) -> bool:
+def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> bool:
     """Whether a corner of a body's boxes goes into the ground by more than half a layer of studs in
     the step.
 
@@ -251,15 +260,15 @@ def _meets_ground(
         motion: All bodies.
         body: Which.
         ground: Height of the ground [m].
-        places: (N, 3) of its boxes [m].
-        quaternions: (N, 4) their axes.
-        halves: (N, 3) their half extents [m].
+        boxes: All.
     """
     centre, turn = motion.centres[body], motion.angular[body]
     fall, way = motion.linear[body, 2], motion.ways[body]
     if not centre[2] - motion.reach[body] - way < ground:
         return False
-    centres, axes = _placed(motion, body, places, quaternions)
+    own = _boxes_of(boxes, body)
+    centres, axes = _placed(motion, body, boxes, own)
+    halves = boxes.halves[own]
     for n in range(len(centres)):
         low = centres[n, 2]
         for k in range(3):
@@ -319,7 +328,7 @@ def _motions(
     axes, bent, ways = np.zeros((count, 3, 3)), np.zeros(count), np.zeros(count)
     for f in range(count - 1):
         at, moving = positions[f], velocities[f]
-        _rotate(qpos[at[3] : at[3] + 4], axes[f])
+        write_rotation(qpos[at[3] : at[3] + 4], axes[f])
         shift = turn = 0.0
         for i in range(3):
             origins[f, i] = qpos[at[i]]
@@ -334,17 +343,6 @@ def _motions(
     centres = origins.copy()
     centres[-1] = held
     return _Motion(origins, axes, centres, reach, linear, angular, bent, ways)
-
-
-@compiled
-def _rotate(quaternion: Array, axes: Array) -> None:
-    """Writes the (3, 3) rotation matrix of a unit quaternion in MuJoCo's order."""
-    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
-    axes[0, 0], axes[1, 1] = 1.0 - 2.0 * (y * y + z * z), 1.0 - 2.0 * (x * x + z * z)
-    axes[2, 2] = 1.0 - 2.0 * (x * x + y * y)
-    axes[0, 1], axes[1, 0] = 2.0 * (x * y - z * w), 2.0 * (x * y + z * w)
-    axes[0, 2], axes[2, 0] = 2.0 * (x * z + y * w), 2.0 * (x * z - y * w)
-    axes[1, 2], axes[2, 1] = 2.0 * (y * z - x * w), 2.0 * (y * z + x * w)
 
 
 @compiled
@@ -389,12 +387,7 @@ def _boxes_meet(
     i: int,
     j: int,
     way: float,
-    bodies: NDArray[np.intp],
-    first: NDArray[np.int32],
-    number: NDArray[np.int32],
-    geom_pos: Array,
-    geom_quat: Array,
-    geom_size: Array,
+    boxes: _Boxes,
     near: NDArray[np.bool_],
 ) -> bool:
     """Marks the boxes of two bodies that may meet; see `_foreseen`.
@@ -404,22 +397,17 @@ def _boxes_meet(
         i: One.
         j: The other.
         way: How far they move relative to each other, at most [m].
-        bodies: Like all that follow, see `_foreseen`.
-        first:
-        number:
-        geom_pos:
-        geom_quat:
-        geom_size:
-        near:
+        boxes: See `_foreseen`.
+        near: See there.
 
     Returns:
         Whether any of these boxes move by more than half a layer of studs relative to each other.
     """
-    start, begin = first[bodies[i]], first[bodies[j]]
-    some, others = slice(start, start + number[bodies[i]]), slice(begin, begin + number[bodies[j]])
-    half_a, half_b = geom_size[some], geom_size[others]
-    at_a, axes_a = _placed(motion, i, geom_pos[some], geom_quat[some])
-    at_b, axes_b = _placed(motion, j, geom_pos[others], geom_quat[others])
+    some, others = _boxes_of(boxes, i), _boxes_of(boxes, j)
+    start, begin = some.start, others.start
+    half_a, half_b = boxes.halves[some], boxes.halves[others]
+    at_a, axes_a = _placed(motion, i, boxes, some)
+    at_b, axes_b = _placed(motion, j, boxes, others)
     margin, fast, passing = way + _SLACK, way > _SLOW, False
     nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
@@ -443,16 +431,14 @@ def _boxes_meet(
 
 
 @compiled
-def _placed(motion: _Motion, body: int, places: Array, quaternions: Array) -> tuple[Array, Array]:
+def _placed(motion: _Motion, body: int, boxes: _Boxes, own: slice) -> tuple[Array, Array]:
     """(N, 3) centres [m] and (N, 3, 3) axes of a body's boxes in the world."""
     origin, turn = motion.origins[body], motion.axes[body]
-    centres, axes, local = (
-        np.empty((len(places), 3)),
-        np.empty((len(places), 3, 3)),
-        np.empty((3, 3)),
-    )
+    places, quaternions = boxes.places[own], boxes.quaternions[own]
+    count = len(places)
+    centres, axes, local = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((3, 3))
     for n in range(len(places)):
-        _rotate(quaternions[n], local)
+        write_rotation(quaternions[n], local)
         for i in range(3):
             centres[n, i] = origin[i]
             for k in range(3):

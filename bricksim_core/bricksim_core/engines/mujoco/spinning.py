@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import Vector, compiled, crossed
 from bricksim_core.spatial import Array
 
 SLOW = 0.01
@@ -25,8 +25,6 @@ _CONVERGED = 1e-9
 """Change of the turn in a step [rad] with which the iteration ends."""
 _LEAP = 0.3
 """Greatest change of the turn [rad] in an iteration."""
-
-Vector = tuple[float, float, float]
 
 
 @compiled
@@ -76,7 +74,7 @@ def spin_torque(inertia: Vector, angular: Vector, dt: float) -> Vector:
         x, y, z = x - dx, y - dy, z - dz
         if change < _CONVERGED:
             break
-    a, b, c = _cross(angular, moment)
+    a, b, c = crossed(angular, moment)
     x, y, z = x - angular[0], y - angular[1], z - angular[2]
     return a + i * x / dt, b + j * y / dt, c + k * z / dt
 
@@ -115,14 +113,9 @@ def _newton_step(inertia: Vector, angular: Vector, moment: Vector, dt: float) ->
     b = rxy * j + hz - hy * sx, ryy * j + hz * sz + hx * sx, rzy * j - hx - hy * sz
     c = rxz * k - hy - hz * sx, ryz * k + hx - hz * sy, rzz * k + hy * sy + hx * sx
     e = tx - moment[0], ty - moment[1], tz - moment[2]
-    bc = _cross(b, c)
+    bc = crossed(b, c)
     scale = 1.0 / _dot(a, bc)
-    return scale * _dot(e, bc), scale * _dot(e, _cross(c, a)), scale * _dot(e, _cross(a, b))
-
-
-@compiled
-def _cross(a: Vector, b: Vector) -> Vector:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+    return scale * _dot(e, bc), scale * _dot(e, crossed(c, a)), scale * _dot(e, crossed(a, b))
 
 
 @compiled

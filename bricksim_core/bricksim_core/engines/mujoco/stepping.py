@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import join_contacts, take_contacts
+from bricksim_core.engines.mujoco.bodies import write_rotation
 from bricksim_core.engines.mujoco.carrying import carrier, carry
 from bricksim_core.engines.mujoco.index import SceneIndex
 from bricksim_core.engines.protocol import NO_PART, Contacts
@@ -131,16 +132,7 @@ def _read(
         if still[f]:
             continue
         at, moving, row = positions[f], velocities[f], rows[f]
-        w, x, y, z = qpos[at[3]], qpos[at[4]], qpos[at[5]], qpos[at[6]]
-        turn[0, 0] = 1.0 - 2.0 * (y * y + z * z)
-        turn[0, 1] = 2.0 * (x * y - z * w)
-        turn[0, 2] = 2.0 * (x * z + y * w)
-        turn[1, 0] = 2.0 * (x * y + z * w)
-        turn[1, 1] = 1.0 - 2.0 * (x * x + z * z)
-        turn[1, 2] = 2.0 * (y * z - x * w)
-        turn[2, 0] = 2.0 * (x * z - y * w)
-        turn[2, 1] = 2.0 * (y * z + x * w)
-        turn[2, 2] = 1.0 - 2.0 * (x * x + y * y)
+        write_rotation(qpos[at[3] : at[3] + 4], turn)
         for i in range(3):
             twists[row, i] = qvel[moving[i]]
             twists[row, 3 + i] = (
