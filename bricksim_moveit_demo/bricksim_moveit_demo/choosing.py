@@ -214,10 +214,6 @@ class GraspChooser:
         assert failure is not None
         raise failure
 
-    def near(self, part_id: int, world_T_part: Array | None = None) -> list[int]:
-        """Other bricks close to a brick where it is or at another pose ((4, 4) [m])."""
-        return near(self._motion.world, part_id, world_T_part)
-
     def sliding_pairs(
         self, parts: Iterable[int], part: int, world_T_part: Array
     ) -> Iterator[tuple[str, str]]:
@@ -228,11 +224,10 @@ class GraspChooser:
             part: One of them.
             world_T_part: (4, 4) its pose in the seat [m].
         """
-        moving = set(parts)
-        graph = self._motion.world.graph
+        moving, world = set(parts), self._motion.world
         for other in sorted(moving):
-            pose = world_T_part @ relative_pose(graph, part, other)
-            for neighbor in self.near(other, pose):
+            pose = world_T_part @ relative_pose(world.graph, part, other)
+            for neighbor in near(world, other, pose):
                 if neighbor not in moving:
                     yield brick_name(other), brick_name(neighbor)
 
@@ -258,7 +253,7 @@ class GraspChooser:
         graph = world.graph
         pose = self._at(part, *seat)
         moving = graph.component_parts(graph.component_of(part))
-        boxes = placed_boxes(world, (o for o in self.near(part, pose) if o not in moving))
+        boxes = placed_boxes(world, (o for o in near(world, part, pose) if o not in moving))
         return not self._fits(pose @ grasp.part_T_tool, grasp.width, boxes)
 
     def opening(self, grasp: Grasp) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from bricksim_core.spatial import Array
+from bricksim_moveit_demo.beside import near
 from bricksim_moveit_demo.choosing import Choice
 from bricksim_moveit_demo.connections import relative_pose
 from bricksim_moveit_demo.description import READY
@@ -107,10 +108,10 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand, seen: Array | None
     tool = seen @ grasp.part_T_tool
     before = tool.copy()
     before[:3, 3] -= 2.0 * p.approach_height * tool[:3, 2]
-    near = motion.touching(giver.motion.carried())
+    pairs = motion.touching(giver.motion.carried())
     scene = world.planning_scene()
-    motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(near), before, tool)])
-    scene = world.planning_scene().allowing(near)
+    motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(pairs), before, tool)])
+    scene = world.planning_scene().allowing(pairs)
     motion.go_straight([tool], p.approach_speed, scene, free=True)
     hand.enter(Stage.GRASPING)
     # Both hands on one brick: the one that gives yields, so that they do not pull at it.
@@ -286,7 +287,7 @@ def _scene_while_held(helper: Hand, choice: Choice) -> PlanningScene:
     """
     motion, arm = helper.motion, helper.motion.arm
     scene = helper.world.planning_scene().allowing(
-        motion.touching([*helper.chooser.near(choice.part), choice.part])
+        motion.touching([*near(helper.world, choice.part), choice.part])
     )
     above = dict(zip(arm.joints, choice.above_pick.tolist(), strict=True))
     tool = choice.world_T_part @ choice.grasp.part_T_tool

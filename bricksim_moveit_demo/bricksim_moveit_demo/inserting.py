@@ -141,13 +141,10 @@ def try_insertion(hand: Hand, job: InsertionTask, bracing: Bracing | None = None
 
 def _lies_down(world: World, part: int) -> bool:
     """Whether a part lies on the table, not on its holes."""
-    carried = {
-        p
-        for held in world.held.values()
-        for p in world.graph.component_parts(world.graph.component_of(held))
-    }
-    lies = part not in carried and not world.is_fixed(part)
-    return lies and not is_upright(world.part_pose(part))
+    if world.is_fixed(part) or is_upright(world.part_pose(part)):
+        return False
+    group = world.graph.component_parts(world.graph.component_of(part))
+    return not any(held in group for held in world.held.values())
 
 
 def release(hand: Hand) -> None:

@@ -155,7 +155,7 @@ def arrange(
         part_id: flat(x, y, yaw) for part_id, (x, y, yaw) in sorted(layout.places.items())
     }
     order = generator.permutation(sorted(set(shapes) - set(places))).tolist()
-    taken = [*obstacles, *((*pose[:2, 3], _radius(shapes[i])) for i, pose in places.items())]
+    taken = [*obstacles, *(circle(shapes[i], pose) for i, pose in places.items())]
     free = [_Shelf(region, layout.gap, taken) for region in layout.regions]
     for part_id in order:
         shape = shapes[part_id]
@@ -175,9 +175,10 @@ def arrange(
     return places
 
 
-def _radius(shape: BrickShape) -> float:
-    """Of the circle about a brick [m], seen from above."""
-    return 0.5 * STUD_PITCH * math.hypot(shape.length, shape.width)
+def circle(shape: BrickShape, world_T_part: Array) -> tuple[float, float, float]:
+    """x, y and radius [m] of the circle about a brick, seen from above."""
+    x, y = world_T_part[:2, 3].tolist()
+    return x, y, 0.5 * math.hypot(*shape.size[:2])
 
 
 def flat(x: float, y: float, yaw: float) -> Array:

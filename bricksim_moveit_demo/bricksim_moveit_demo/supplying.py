@@ -14,7 +14,7 @@ from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import base_part, loose_bricks
 from bricksim_moveit_demo.errors import Outcome, TaskError
-from bricksim_moveit_demo.layout import TableLayout, arrange, arrange_some
+from bricksim_moveit_demo.layout import TableLayout, arrange, arrange_some, circle
 
 Put = Callable[[Structure], Mapping[int, int]]
 """Puts a structure into the scene; returns ids of its parts there by its own."""
@@ -135,13 +135,13 @@ class Supply:
         bricks are laid out close to it."""
         graph = self._simulator.graph
         return [
-            _circle(graph.part(part).shape, self._simulator.part_pose(part))
+            circle(graph.part(part).shape, self._simulator.part_pose(part))
             for part in graph.part_ids
             if not (self._alone and part == self.ids[self._base])
         ]
 
     def _require_room(self, base: Array) -> None:
-        x, y, radius = _circle(self._structure.graph.part(self._base).shape, base)
+        x, y, radius = circle(self._structure.graph.part(self._base).shape, base)
         if any(np.hypot(x - a, y - b) < radius + other for a, b, other in self._obstacles()):
             raise TaskError(
                 f"{self._structure.name}: no part that the world holds has the base's shape, and"
@@ -152,7 +152,3 @@ class Supply:
     def _spawn(self, structure: Structure) -> Mapping[int, int]:
         own = {part: part for part in structure.graph.part_ids}
         return self._simulator.spawn(structure, np.eye(4), part_ids=own)
-
-
-def _circle(shape: BrickShape, pose: Array) -> tuple[float, float, float]:
-    return float(pose[0, 3]), float(pose[1, 3]), 0.5 * float(np.hypot(*shape.size[:2]))

@@ -681,12 +681,7 @@ def _level(
 
 @compiled
 def moved(
-    mass: Array,
-    mobility: Array,
-    links: Links,
-    joints: FrictionJoints,
-    contacts: Contacts,
-    order: Elimination,
+    program: Program,
     load: Array,
     unit: float,
     enough: float,
@@ -697,12 +692,7 @@ def moved(
     """Solves a program in multiples of a force and of the mass of a body.
 
     Args:
-        mass: See `Program`, as the five after it.
-        mobility: As above.
-        links: As above.
-        joints: As above.
-        contacts: As above.
-        order: As above.
+        program: Bodies and what is between them.
         load: (6 B,) forces on the bodies, those that would give them what they have at the start
             included, less the full friction of joints with more than one stud.
         unit: The force [N].
@@ -715,6 +705,7 @@ def moved(
         Steps taken, negative if they were in vain; (6 B,) speeds; (L, 6) scaled wrenches at the
         links on the upper bodies, all but that friction of joints with more than one stud.
     """
+    mass, mobility, links, joints, contacts, order = program
     count, bodies = len(joints.turn), len(mass)
     state = nowhere(bodies, count, len(contacts.link))
     speed = state.speed

@@ -230,7 +230,7 @@ class Bodies:
         load = (target + laid.friction) / force
         for known in (True, False) if self._begun else (False,):
             steps, after, upper = moved(
-                *self._program, load, force, least, _EXACT, self._near, known
+                self._program, load, force, least, _EXACT, self._near, known
             )
             self._begun = steps >= 0
             if self._begun:
