@@ -215,15 +215,16 @@ def drops(out: Path, quick: bool) -> None:
             slips[lands].append(slip)
             cells.append(f"{peak:.0f} N, {slip:.2f} mm: {pieces} ({once})")
         print(f"| {lands} | " + " | ".join(cells) + " |")
-    figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8.0, 3.6), layout="constrained")
+    least = 0.01
     for lands, values in slips.items():
-        axes.plot(np.maximum(values, 0.01), "o-", label=lands)
+        axes.plot(np.maximum(values, least), "o-", label=lands)
     axes.axhline(1.7, color="k", ls="--", lw=0.8)
     axes.text(0.02, 1.8, "engagement 1.7 mm", fontsize=8)
     axes.set_yscale("log")
     axes.set_xticks(range(len(ways)), list(ways), fontsize=7)
-    axes.set_ylabel("greatest slip in the first impact [mm]")
-    axes.legend(fontsize=7, ncols=2)
+    axes.set_ylabel(f"greatest slip in the first impacts [mm]\n(less than {least:g} shown as that)")
+    figure.legend(loc="outside right center", fontsize=8)
     figure.savefig(out / "sensitivity_impacts.png", dpi=110)
     plt.close(figure)
 
