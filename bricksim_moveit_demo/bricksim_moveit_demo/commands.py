@@ -15,6 +15,7 @@ from bricksim_core.formats import read_structure
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo import scenes
 from bricksim_moveit_demo.benchmark import beginning, head, read_runs, row, runs, table
+from bricksim_moveit_demo.layout import packing, read_layout
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import SceneOptions
 
@@ -24,16 +25,23 @@ def assemble(arguments: Sequence[str] | None = None) -> int:
     parser = _parser("Arms build a structure from bricks on the table.")
     _add_arms(parser)
     parser.add_argument("structure", help="structure file of any known format")
+    parser.add_argument(
+        "--layout",
+        type=Path,
+        metavar="YAML",
+        help="where the bricks lie on the table; without it they are packed",
+    )
     chosen = parser.parse_args(arguments)
 
     def tell(report: Report, inserted: int, total: int) -> None:
-        text = f"{inserted}/{total} brick {report.part_id}: {report.outcome} by {report.arm}"
-        text += f", {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
-        print(f"{text}  {report.message}".rstrip(), flush=True)
+        print(report.line(inserted, total), flush=True)
 
     try:
         structure = read_structure(chosen.structure)
-        summary = scenes.assemble(structure, _options(chosen), chosen.out, tell)
+        layout = packing(chosen.arms, structure)
+        if chosen.layout is not None:
+            layout = read_layout(chosen.layout, layout)
+        summary = scenes.assemble(structure, _options(chosen), chosen.out, tell, layout)
     except BrickSimError as error:
         print(f"assemble: {error}", file=sys.stderr)
         return 2

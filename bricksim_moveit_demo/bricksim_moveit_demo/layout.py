@@ -226,9 +226,9 @@ def read_layout(path: Path, default: TableLayout | None = None) -> TableLayout:
         seat=(seat[0], seat[1]),
         regions=default.regions
         if regions is None
-        else tuple(Region(*_numbers(path, f"regions[{i}]", r, 4)) for i, r in enumerate(regions)),
-        gap=_numbers(path, "gap", [data.get("gap", default.gap)], 1)[0],
-        spread=_numbers(path, "spread", [data.get("spread", default.spread)], 1)[0],
+        else tuple(_region(path, f"regions[{i}]", region) for i, region in enumerate(regions)),
+        gap=_length(path, "gap", data.get("gap", default.gap)),
+        spread=_length(path, "spread", data.get("spread", default.spread)),
         places=places,
     )
 
@@ -238,6 +238,20 @@ def _numbers(path: Path, where: str, value: Any, count: int) -> list[float]:
     if not good or not all(isinstance(v, int | float) and np.isfinite(v) for v in value):
         raise TaskError(f"{path}: {where} is {value!r}, expected {count} finite numbers")
     return [float(v) for v in value]
+
+
+def _length(path: Path, where: str, value: Any) -> float:
+    length = _numbers(path, where, [value], 1)[0]
+    if length < 0.0:
+        raise TaskError(f"{path}: {where} is {value!r}, expected 0 or more")
+    return length
+
+
+def _region(path: Path, where: str, value: Any) -> Region:
+    region = Region(*_numbers(path, where, value, 4))
+    if not (region.x0 < region.x1 and region.y0 < region.y1):
+        raise TaskError(f"{path}: {where} is {value!r}, expected x0 < x1 and y0 < y1")
+    return region
 
 
 class _Shelf:

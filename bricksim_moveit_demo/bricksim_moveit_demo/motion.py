@@ -136,12 +136,11 @@ class ArmMotion:
         request: Callable[[PlanningScene], Trajectory],
     ) -> None:
         around = scene or self.scene()
-        rooms = [
-            (gap, around.padded(self._kept_off(around, tools, gap), gap)) for gap in CLEARANCES
-        ]
+        hand = hand_boxes(self.controller.width)
 
         def planned() -> tuple[float, Trajectory]:
-            for gap, room in rooms:
+            for gap in CLEARANCES:
+                room = around.padded(self._kept_off(around, hand, tools, gap), gap)
                 try:
                     return gap, request(room)
                 except PlanningError:
@@ -152,7 +151,9 @@ class ArmMotion:
         self.clearance = min(self.clearance, gap)
         self.follow(trajectory, self.collision_force)
 
-    def _kept_off(self, scene: PlanningScene, tools: Sequence[Array], gap: float) -> list[str]:
+    def _kept_off(
+        self, scene: PlanningScene, hand: Sequence[Box], tools: Sequence[Array], gap: float
+    ) -> list[str]:
         """Names of the objects that hand and load are not within a gap [m] of when a free motion
         begins, nor with the tool at any of its goals ((4, 4) [m])."""
         boxes = list(scene.objects.values())
@@ -160,7 +161,7 @@ class ArmMotion:
         start = self.controller.kinematics.tool_pose(scene.arm_positions(self.arm.joints))
         beside = np.zeros(len(boxes), dtype=bool)
         for tool in (start, *tools):
-            for box in (*hand_boxes(self.controller.width), *load):
+            for box in (*hand, *load):
                 beside |= boxes_overlap(Box(box.size, tool @ box.pose), boxes, gap)
         return [name for name, near in zip(scene.objects, beside, strict=True) if not near]
 

@@ -84,3 +84,9 @@ class Report:
     def success(self) -> bool:
         """True if it went well."""
         return self.outcome is Outcome.SUCCEEDED
+
+    def line(self, inserted: int, total: int) -> str:
+        """The report in one line, with the bricks in place and in all by then."""
+        text = f"{inserted}/{total} brick {self.part_id}: {self.outcome} by {self.arm},"
+        text += f" {self.duration:.1f} s, {self.press_force:.1f} N, tries {self.tries}"
+        return f"{text}  {self.message}".rstrip()

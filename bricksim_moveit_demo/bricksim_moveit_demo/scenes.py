@@ -113,6 +113,7 @@ def assemble(
     simulator = _simulator(options)
     film: Film | None = None
     try:
+        layout = layout or packing(options.arms, structure)
         summary, film = _assembled(structure, options, simulator, layout, told, log.starting)
     except (BrickSimError, KeyboardInterrupt) as error:
         failure = Outcome.INTERRUPTED, "interrupted"
@@ -128,13 +129,12 @@ def _assembled(
     structure: Structure,
     options: SceneOptions,
     simulator: Simulator,
-    layout: TableLayout | None,
+    layout: TableLayout,
     progress: Callable[[Report, int, int], None],
     starting: Callable[[int, str, int, int], None],
 ) -> tuple[Summary, Film | None]:
     """Builds; see `assemble`. Returns how it went and what was filmed."""
     steps = plan_bearable(structure, options.parameters, options.arms)
-    layout = layout or packing(options.arms, structure)
     supply = Supply(simulator, structure, layout, options.seed, options.noise.sample)
     supply.begin(needed(steps))
     arms = one_arm() if options.arms == 1 else two_arms()

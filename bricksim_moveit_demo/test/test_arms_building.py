@@ -492,7 +492,9 @@ def test_a_layout_file_says_where_bricks_lie(tmp_path):
         ("bricks: {1: [0.4, 0.2]}", "bricks.1"),
         ("gap: wide", "gap"),
         ("plate: 1", "expected keys"),
+        ("gap: -0.01", "gap is -0.01, expected 0 or more"),
         ("regions: [[0, 0, 1]]", "regions"),
+        ("regions: [[0.3, 0.4, 0.6, 0.1]]", "x0 < x1"),
     ]:
         path.write_text(text)
         with pytest.raises(TaskError, match=complaint):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bricksim_core.threads import SINGLE_THREAD
-from bricksim_moveit_demo.commands import inhand
+from bricksim_moveit_demo.commands import assemble, inhand
 
 HELP = """
 import os, sys
@@ -45,3 +45,16 @@ def test_programs_settle_the_threads_before_numpy_is_loaded(wanted: str | None) 
 def test_bad_numbers_are_refused_by_name(words, expected, capsys) -> None:
     assert inhand(words) == 2
     assert expected in capsys.readouterr().err
+
+
+def test_a_layout_file_says_where_the_bricks_of_assemble_lie(tmp_path, capsys) -> None:
+    """One that lies out of reach is named; a bad file is refused before anything is laid out."""
+    structure, layout = tmp_path / "one.txt", tmp_path / "layout.yaml"
+    structure.write_text("2x4 (4,4,0)\n")
+    words = [str(structure), "--layout", str(layout), "--out", str(tmp_path / "out")]
+    layout.write_text("bricks: {1: [1.4, 0.2, 0]}")
+    assert assemble(words) == 1
+    assert "0/1 brick 1: unreachable by fr3" in capsys.readouterr().out
+    layout.write_text("seat: [0.5]")
+    assert assemble(words) == 2
+    assert f"{layout}: seat is [0.5], expected 2 finite numbers" in capsys.readouterr().err

@@ -116,9 +116,7 @@ class AssembleEpisode(Episode):
 
         def progress(report: Report, inserted: int, total: int) -> None:
             self._log.progress(report, inserted, total)
-            text = f"{inserted}/{total} brick {report.part_id}: {report.outcome} by {report.arm},"
-            text += f" {report.duration:.1f} s, {report.press_force:.1f} N, tries {report.tries}"
-            self.tell(f"{text}  {report.message}".rstrip())
+            self.tell(report.line(inserted, total))
 
         return tasks.build(
             self._structure,
