@@ -194,6 +194,8 @@ class Hand:
             )
         self.world.held[motion.arm.name] = part_id
         self.grasp = grasp
+        # A task that is canceled while the brick settles between the pads goes on holding it.
+        self._remember_grip()
         motion.wait(p.settle_time)
         self._remember_grip()
 

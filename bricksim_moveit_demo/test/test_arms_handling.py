@@ -193,6 +193,24 @@ def test_cancel_in_mid_press_leaves_a_safe_state():
     assert np.abs(b.simulator.engine.joint_state("fr3").velocities).max() < 0.05
 
 
+def test_cancel_while_the_gripped_brick_settles_goes_on_with_it_in_the_hand():
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)})
+
+    def watch(_):
+        if b.handler.motion.held == 1:
+            b.world.listeners.clear()
+            b.world.cancel()
+
+    b.world.listeners.append(watch)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome is Outcome.CANCELED
+    assert b.stages[-1] is Stage.GRASPING and b.handler.motion.held == 1
+    b.stages.clear()
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.success and report.tries == 1, report.message
+    assert Stage.GRASPING not in b.stages
+
+
 def test_time_limit():
     b = bench({1: BRICK}, {1: yawed(0.42, 0.22)}, parameters=TaskParameters(timeout=3.0))
     report = b.handler.pick_and_insert(GOAL)
