@@ -13,8 +13,8 @@ from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
 from bricksim_core.mechanics.bodies import bodies_of
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
-from bricksim_core.mechanics.impacts import HIT_SPEED, closing_speeds, split_impacts
-from bricksim_core.mechanics.loads import StepLoads
+from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
+from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array, joined
@@ -32,23 +32,35 @@ class _Pulse:
         total: (N, 6) sum of the steps' loads [N, N m].
         steps: How many; a part of a step counts as such.
         change: (6,) of the component's velocity in them [m/s, rad/s], in its frame.
+        pressing: (2,) sums over them of the contacts' normal force [N] and of its square [N^2].
     """
 
     total: Array
     steps: float
     change: Array
+    pressing: Array
 
     @property
     def mean(self) -> Array:
         """(N, 6) [N, N m]."""
         return self.total / self.steps
 
+    @property
+    def sharpness(self) -> float:
+        """How many times shorter the steady force is that has the same impulse and square."""
+        force, square = self.pressing.tolist()
+        return self.steps * square / force**2 if force > 0.0 else 1.0
+
     def and_then(self, later: _Pulse | None) -> _Pulse:
         """This pulse and the one that went before it as one."""
         if later is None:
             return self
-        steps = later.steps + self.steps
-        return _Pulse(later.total + self.total, steps, later.change + self.change)
+        return _Pulse(
+            later.total + self.total,
+            later.steps + self.steps,
+            later.change + self.change,
+            later.pressing + self.pressing,
+        )
 
 
 @dataclass(eq=False)
@@ -59,6 +71,8 @@ class _Watched:
         layout: The component.
         anchored: (N,) parts that the world holds.
         impact: The impact that goes on.
+        force: With which contacts pressed in the last step looked at [N].
+        rebounds: Whether that was a rebound.
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
         utilization: (C,) last answer, NaN where unknown.
@@ -72,6 +86,8 @@ class _Watched:
     utilization: Array
     bypassed: tuple[int, ...] = ()
     impact: _Pulse | None = None
+    force: float = 0.0
+    rebounds: bool = False
     examined: Array | None = None
     age: float = 0.0
     still: bool = False
@@ -265,21 +281,34 @@ class LoadWatch:
         if not bodies.held.any():
             reports = [_with_fresh(report) for report in reports]
         loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in taken])
-        hits = closing_speeds(reports, bodies)[:, bodies.loaded] > HIT_SPEED
+        touch = Touch(*(values[:, bodies.loaded] for values in touch_of(reports, bodies)))
+        hits = touch.speed > HIT_SPEED
+        rebounds = rebounding(
+            touch, np.array([w.force for w in watched]), STANDARD_GRAVITY * bodies.mass
+        )
+        # A mean over a rebound as well would hide what loads as the engine gives them are at most.
+        rebounds &= self._compression > 1.0
         lengths: Array = np.array([report.dt / self._step for report in reports])
 
         def summed(wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
             factors = np.where(wanted, lengths[:, None], 0.0)
             return loads.summed(factors), loads.velocity_changes(factors * self._step)
 
-        total, changes = summed(~hits)
+        impacts = []
+        usual = np.ones(hits.shape, dtype=np.bool_)
+        for i, w in enumerate(watched):
+            before = w.impact.steps if w.impact else 0.0
+            spans = split_impacts(
+                hits[:, i], rebounds[:, i], lengths, before, w.rebounds, self._longest
+            )
+            for span in spans:
+                usual[span.steps, i] = False
+            w.force, w.rebounds = float(touch.force[-1, i]), bool(rebounds[-1, i])
+            impacts.append(spans)
+        total, changes = summed(usual)
         quiet = [
-            _Pulse(total[bodies.parts_of(i)], length, changes[i]) if length else None
-            for i, length in enumerate((lengths @ ~hits).tolist())
-        ]
-        impacts = [
-            split_impacts(hits[:, i], lengths, w.impact.steps if w.impact else 0.0, self._longest)
-            for i, w in enumerate(watched)
+            _Pulse(total[bodies.parts_of(i)], length, changes[i], np.zeros(2)) if length else None
+            for i, length in enumerate((lengths @ usual).tolist())
         ]
         over: list[list[_Pulse]] = [[] for _ in watched]
         for turn in range(max(map(len, impacts))):
@@ -294,8 +323,10 @@ class LoadWatch:
                 span, one = spans[turn], watched[i]
                 pulse = one.impact
                 if span.steps:
-                    length = float(lengths[span.steps].sum())
-                    new = _Pulse(total[bodies.parts_of(i)], length, changes[i])
+                    length, force = lengths[span.steps], touch.force[span.steps, i]
+                    pressing = np.array([length @ force, length @ force**2])
+                    parts, taken_by = bodies.parts_of(i), float(length.sum())
+                    new = _Pulse(total[parts], taken_by, changes[i], pressing)
                     pulse = new.and_then(pulse)
                 if span.over and pulse is not None:
                     over[i].append(pulse)
@@ -308,8 +339,8 @@ class LoadWatch:
     ) -> Finding:
         """Has the detector take in a frame: its impacts one by one, then the rest of its steps."""
         detector, layout, anchored = self.detector, watched.layout, watched.anchored
-        factor = max(1.0, self._contact_time / detector.impact_time)
-        pulses = [(pulse, factor) for pulse in impacts]
+        factor = self._compression
+        pulses = [(pulse, factor * pulse.sharpness if factor > 1.0 else 1.0) for pulse in impacts]
         if usual is not None:
             pulses.append((usual, 1.0))
         finding, highest = None, watched.utilization * np.nan
@@ -325,6 +356,11 @@ class LoadWatch:
                 break
         assert finding is not None
         return replace(finding, utilization=highest, bypassed=tuple(sorted(bypassed)))
+
+    @property
+    def _compression(self) -> float:
+        """How many times shorter impacts are in reality, at least 1."""
+        return max(1.0, self._contact_time / self.detector.impact_time)
 
     def _known(self, watched: _Watched, loads: Array) -> bool:
         """Whether the detector would answer what it answered last."""

@@ -69,13 +69,13 @@ def test_still_components_read_what_they_would_read() -> None:
 
 
 def test_what_is_overloaded_but_held_by_others_is_told() -> None:
-    """Walls that fall on an edge: for a frame a connection bears more than it can, but those
+    """Walls that fall on a corner: for a frame a connection bears more than it can, but those
     beside it hold."""
     bricks = "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(8) for i in range(2))
     wall = parse_structure(bricks, baseplate=None)
     simulator = Simulator()
-    for x, (z, angle) in enumerate([(0.3, 1.0), (0.4, 1.0), (0.4, 1.4), (0.5, 1.4)]):
-        simulator.spawn(wall, at(0.3 * x, 0, z, (angle, 0, 0)))
+    for x, (z, roll, pitch) in enumerate([(0.3, 1.0, 0.3), (0.2, 0.5, 0.5), (0.2, 0.3, 0.3)]):
+        simulator.spawn(wall, at(0.3 * x, 0, z, (roll, pitch, 0)))
     told = 0
     for _ in range(60):
         result = simulator.step()

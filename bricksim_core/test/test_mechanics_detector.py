@@ -210,7 +210,7 @@ class Reluctant:
         self.counts: dict[int, int] = {}
 
     def failed(
-        self, layout, anchored, system, loads, solution, overloaded, engagement, dt, brief, change
+        self, layout, anchored, system, loads, solution, overloaded, engagement, dt, rest, change
     ):
         for connection, u in zip(layout.connection_ids.tolist(), solution.utilization, strict=True):
             self.counts[connection] = self.counts.get(connection, 0) + int(u > 1.0)

@@ -69,7 +69,7 @@ class BreakCriterion(Protocol):
         overloaded: NDArray[np.bool_],
         engagement: float,
         dt: float,
-        brief: bool,
+        rest: float,
         change: Array | None,
     ) -> Sliding:
         """Takes in one step of a component.
@@ -82,8 +82,9 @@ class BreakCriterion(Protocol):
             solution: Its internal forces under them.
             overloaded: (C,) connections that are overloaded now.
             engagement: Slip after which a connection has failed [m]; 0: at once.
-            dt: Length of the step [s].
-            brief: The loads are a short pulse, the solution is that of the bonded structure.
+            dt: For how long the loads act [s].
+            rest: For how long nothing does after them [s]: they were a short pulse, the solution
+                is that of the bonded structure; 0: no pulse.
             change: (6,) of a free component's motion by them [m/s, rad/s], in its frame; None:
                 unknown.
 
@@ -199,7 +200,8 @@ class BreakageDetector:
             anchored: (N,) parts that the world holds.
             loads: (N, 6) loads on the parts (`loads.StepLoads`).
             dt: Length of the step [s].
-            impact: How many times shorter, and stronger, the loads were in reality (`impacts`).
+            impact: How many times shorter, and stronger, the loads were in reality (`impacts`);
+                in the rest of the step nothing acts.
             change: (6,) of the motion of a free component by an impact: of the velocity of its COM
                 and of its spin, in its frame [m/s, rad/s]; None: unknown.
         """
@@ -238,7 +240,7 @@ class BreakageDetector:
                     overloaded,
                     self.engagement,
                     dt / impact,
-                    impact != 1.0,
+                    dt - dt / impact,
                     change,
                 )
             except SolverError as error:

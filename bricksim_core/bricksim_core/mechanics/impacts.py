@@ -5,12 +5,18 @@ A rigid-body engine spreads an impact over its own contact time, some millisecon
 table are in contact for about one (docs/mechanics.md). Impulses are the same, so real forces are
 that much higher for that much shorter. This holds for what hits at speed only: forces that press,
 carry or drive last as long as the engine says.
+
+An impact is an approach at speed and the rebound after it: the engine's contact pushes out again
+what has gone into it, with a force that falls. Bodies that come near at speed once more, with the
+same brick or another one, hit anew: a neck that strikes the ground a hundredth of a second after
+the body bends the other way, and one mean of both would bend nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +29,23 @@ from bricksim_core.topology.layout import IntArray
 
 HIT_SPEED = 0.1
 """Closing speed from which a contact is an impact [m/s]: that of a fall from half a millimetre."""
+
+REBOUND_FORCE = 2.0
+"""Of a rebound at least [weights of the component]: what carries it presses with about one."""
+
+
+class Touch(NamedTuple):
+    """How components touch things in S steps. Robots do not count: they drive what they push.
+
+    Attributes:
+        speed: (S, K) at which each component comes nearer to what it touches at the start of a step
+            [m/s]: along each contact's normal, averaged with the contacts' impulses as weights; 0
+            without contacts.
+        force: (S, K) sum of the contacts' normal forces [N]; 0 where a robot presses, too.
+    """
+
+    speed: Array
+    force: Array
 
 
 @dataclass(frozen=True)
@@ -38,26 +61,53 @@ class Span:
     over: bool
 
 
+def rebounding(touch: Touch, before: Array, weight: Array) -> NDArray[np.bool_]:
+    """(S, K) steps in which contacts push off what has hit them: more than carries it, ever less.
+
+    Args:
+        touch: The steps.
+        before: (K,) force in the step before them [N].
+        weight: (K,) of the components [N].
+    """
+    earlier = np.concatenate([before[None], touch.force[:-1]])
+    falling = (touch.force > REBOUND_FORCE * weight) & (touch.force < earlier)
+    return falling & (touch.speed <= HIT_SPEED)
+
+
 def split_impacts(
-    hits: NDArray[np.bool_], lengths: Array, before: float, longest: float
+    hits: NDArray[np.bool_],
+    rebounds: NDArray[np.bool_],
+    lengths: Array,
+    before: float,
+    rebounds_before: bool,
+    longest: float,
 ) -> list[Span]:
     """The impacts of a component in a frame, in their order.
 
     Args:
         hits: (S,) steps in which the component hit something at speed.
+        rebounds: (S,) steps in which it is pushed off, none of the others.
         lengths: (S,) durations of the steps, in any unit.
         before: For how long an impact has gone on when the frame begins, 0 for none.
+        rebounds_before: Whether it was pushed off then.
         longest: Duration after which an impact ends in any case.
     """
     spans: list[Span] = []
     if not before and not hits.any():
         return spans
     steps: list[int] = []
-    for step, (hit, length) in enumerate(zip(hits.tolist(), lengths.tolist(), strict=True)):
-        if hit:
+    off = rebounds_before
+    each = zip(hits.tolist(), rebounds.tolist(), lengths.tolist(), strict=True)
+    for step, (hit, rebound, length) in enumerate(each):
+        goes_on = hit or rebound
+        if before and (not goes_on or (hit and off)):
+            spans.append(Span(steps, True))
+            steps, before = [], 0.0
+        if hit or (rebound and before):
             steps.append(step)
             before += length
-        if before and (not hit or before >= longest):
+        off = rebound
+        if before >= longest:
             spans.append(Span(steps, True))
             steps, before = [], 0.0
     if before or steps:
@@ -65,27 +115,25 @@ def split_impacts(
     return spans
 
 
-def closing_speeds(reports: Sequence[StepReport], bodies: Bodies) -> Array:
-    """(S, K) speeds at which each component hits things in S steps [m/s].
-
-    The speed at the start of a step along each contact's normal, averaged with the contacts'
-    impulses as weights; 0 without contacts. Robots do not count: they drive what they push.
-    """
-    speeds = np.zeros((len(reports), len(bodies.coms)))
-    for report, row in zip(reports, speeds, strict=True):
+def touch_of(reports: Sequence[StepReport], bodies: Bodies) -> Touch:
+    """How each component touches things in S steps."""
+    shape = len(reports), len(bodies.coms)
+    touch = Touch(np.zeros(shape), np.zeros(shape))
+    for report, speed, force in zip(reports, *touch, strict=True):
         contacts = report.contacts
         if len(contacts):
             robots = np.array([name != "ground" for name in contacts.names], dtype=np.bool_)
-            _close(
+            _touch(
                 contacts.part_a, contacts.part_b, contacts.other, robots, contacts.normal,
                 contacts.position, contacts.normal_impulse, bodies.part_ids, bodies.row,
-                bodies.coms, report.previous_world_T_component, report.previous_twist, row,
+                bodies.coms, report.previous_world_T_component, report.previous_twist,
+                report.dt, speed, force,
             )  # fmt: skip
-    return speeds
+    return touch
 
 
 @compiled
-def _close(
+def _touch(
     part_a: IntArray,
     part_b: IntArray,
     other: IntArray,
@@ -98,9 +146,11 @@ def _close(
     coms: Array,
     poses: Array,
     twists: Array,
+    dt: float,
     speeds: Array,
+    forces: Array,
 ) -> None:
-    """Writes the speeds of a step; see `closing_speeds`.
+    """Writes the speeds and forces of a step; see `Touch`.
 
     Args:
         part_a: (C,) like the six after it but `robots`, see `Contacts`.
@@ -115,13 +165,17 @@ def _close(
         coms: (K, 3) [m].
         poses: (K, 4, 4) world_T_component at the start of the step [m].
         twists: (K, 6) velocities there [m/s, rad/s].
+        dt: Length of the step [s].
         speeds: (K,) to be written [m/s].
+        forces: (K,) to be written [N].
     """
     total, weighted = np.zeros(len(coms)), np.zeros(len(coms))
+    driven = np.zeros(len(coms), dtype=np.bool_)
     ends = np.empty(2, dtype=np.int64)
     for c in range(len(part_b)):
-        if not impulse[c] > 0.0 or (other[c] >= 0 and robots[other[c]]):
+        if not impulse[c] > 0.0:
             continue
+        robot = other[c] >= 0 and robots[other[c]]
         speed = 0.0
         for end in range(2):
             brick = part_a[c] if end == 0 else part_b[c]
@@ -132,6 +186,9 @@ def _close(
             if at == len(part_ids):  # compiled code does not look where it reads
                 raise IndexError("a contact names a part that is not in the scene")
             row = rows[at]
+            if robot:
+                driven[row] = True
+                continue
             pose, twist, com = poses[row], twists[row], coms[row]
             x, y, z = position[c]
             x -= pose[0, 3] + pose[0, 0] * com[0] + pose[0, 1] * com[1] + pose[0, 2] * com[2]
@@ -149,3 +206,4 @@ def _close(
     for k in range(len(coms)):
         if total[k] > 0.0:
             speeds[k] = weighted[k] / total[k]
+            forces[k] = 0.0 if driven[k] else total[k] / dt

@@ -10,7 +10,7 @@ but short force alone does nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,11 @@ _OVER = 1e-4
 _NEAR = 1.0 / 3.0
 """Utilization [-] of the bonded structure from which connections may slide in a pulse that does not
 set in motion what it could with those that are overloaded."""
+
+_FURTHER = 0.25
+"""Factor of that where what is loaded so much sets no more bodies free, and the lowest it comes
+to."""
+_LOWEST = 0.005
 
 _ROUNDS = 4
 """Motions tried in a step, each with more that may slide."""
@@ -122,7 +127,7 @@ class SlipCriterion:
         overloaded: NDArray[np.bool_],
         engagement: float,
         dt: float,
-        brief: bool,
+        rest: float = 0.0,
         change: Array | None = None,
     ) -> Sliding:
         """Connections that have slid out (see `BreakCriterion.failed`).
@@ -141,11 +146,11 @@ class SlipCriterion:
                 anchored,
                 system,
                 loads,
-                solution,
+                solution.utilization,
                 overloaded,
                 twists,
                 dt,
-                brief,
+                rest,
                 change,
                 engagement - distance,
             )
@@ -213,11 +218,11 @@ class SlipCriterion:
         anchored: NDArray[np.bool_],
         system: ComponentSystem,
         loads: Array,
-        solution: Solution,
+        utilization: Array,
         overloaded: NDArray[np.bool_],
         twists: Array | None,
         dt: float,
-        brief: bool,
+        rest: float,
         change: Array | None,
         spare: Array,
     ) -> Array:
@@ -229,17 +234,26 @@ class SlipCriterion:
         else:
             pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, self._constants)
         start = np.zeros_like(parts.loads) if twists is None else twists
-        pulse = None
+        brief, pulse = rest > 0.0, None
         if brief and change is not None and not anchored.any():
-            pulse = Pulse.of(parts, change, start, dt, solution.utilization)
+            pulse = Pulse.of(parts, change, start, dt, utilization)
         motion = _motion(
-            parts, joints, pushes, system, solution, overloaded, start, dt, brief, pulse, spare
+            parts, joints, pushes, system, utilization, overloaded, start, dt, brief, pulse, spare
         )
-        for index in np.flatnonzero(motion.slip).tolist():
+        slip, twists = motion.slip, motion.twists
+        if brief and twists.any() and (slip < spare).all():
+            # Friction alone stops what a pulse has set in motion.
+            free, none = replace(parts, loads=np.zeros_like(parts.loads)), np.zeros_like(slip)
+            motion = _motion(
+                free, joints, pushes, system, none, none > 0.0, twists, rest, False, None,
+                spare - slip,
+            )  # fmt: skip
+            slip, twists = slip + motion.slip, motion.twists
+        for index in np.flatnonzero(slip).tolist():
             connection = int(layout.connection_ids[index])
-            self._slips[connection] = self._slips.get(connection, 0.0) + float(motion.slip[index])
-        self._keep(layout, motion.twists)
-        return motion.slip
+            self._slips[connection] = self._slips.get(connection, 0.0) + float(slip[index])
+        self._keep(layout, twists)
+        return slip
 
 
 class _Loose:
@@ -288,13 +302,27 @@ class _Loose:
             self._known = True
         return self._bodies
 
+    def widen(self, share: float) -> None:
+        """Lets slide what is loaded a third as much as the limit: overloaded connections hand on
+        what they cannot carry, and if need be to such as are loaded even less."""
+        before = self.at(share)
+        count = 0 if before is None else before.count
+        self.limit = _NEAR
+        while self.limit > _LOWEST and not self._frees_more(share, count):
+            self.limit *= _FURTHER
+
+    def _frees_more(self, share: float, count: int) -> bool:
+        """Whether more than so many bodies come apart."""
+        bodies = self.at(share)
+        return bodies is not None and bodies.count > count
+
 
 def _motion(
     parts: Parts,
     joints: Joints,
     pushes: Pushes,
     system: ComponentSystem,
-    solution: Solution,
+    utilization: Array,
     overloaded: NDArray[np.bool_],
     start: Array,
     dt: float,
@@ -310,8 +338,8 @@ def _motion(
         joints: Their connections.
         pushes: Contacts beside these.
         system: The component's equations.
-        solution: Internal forces under the loads.
-        overloaded: (C,) connections that are overloaded.
+        utilization: (C,) of the connections under the loads.
+        overloaded: (C,) those that are overloaded.
         start: (N, 6) scaled twists of the parts at the start [m/s].
         dt: Length of the step [s].
         brief: The loads are a short pulse.
@@ -325,8 +353,8 @@ def _motion(
     slides = bool(start.any())
     if slides:
         yielding |= moving(joints, parts, start)
-    loose = _Loose(parts, joints, pushes, solution.utilization, yielding)
-    highest = float(solution.utilization.max(initial=0.0))
+    loose = _Loose(parts, joints, pushes, utilization, yielding)
+    highest = float(utilization.max(initial=0.0))
     if brief and not slides and highest <= MILD:
         loose.limit = _NEAR  # one motion of more bodies instead of two
     # What brakes or hits is gone before much else could yield: the bonded structure will do.
@@ -337,12 +365,13 @@ def _motion(
     little = _LITTLE * float(joints.pull.min())
     course: Course | None = None
     outset, share = Outset(dt, np.zeros_like(parts.loads), parts.loads), 1.0
+
+    def differs() -> bool:
+        """Whether it makes a difference that more may slide now."""
+        more = loose.at(share)
+        return more is not None and more.difference(outset, start, share) > little
+
     for attempt in range(_ROUNDS):
-        if attempt:
-            # More may slide now: it matters if it makes a difference.
-            more = loose.at(share)
-            if more is None or more.difference(outset, start, share) <= little:
-                break
         if pulse is not None:
             share = pulse.share(loose.at)
         bodies = loose.at(share)
@@ -351,7 +380,7 @@ def _motion(
             outset = course.outset
             if rests and course.way <= short:
                 break
-        if loose.yielding.all():
+        if loose.yielding.all() or attempt == _ROUNDS - 1:
             break
         moves = bool(outset.soon.any())
         if moves:
@@ -360,16 +389,22 @@ def _motion(
             check = system.bonded(left) if quick else _solved_apart(system, left)
             if check.status is SolveStatus.FAILED:
                 raise SolverError(check.message)
-            if (~loose.yielding & (check.utilization > 1.0 + _OVER)).any():
+            over = check.utilization > 1.0 + _OVER
+            if not over.any():
+                break
+            if (over & ~loose.yielding).any():
                 loose.add(check.utilization >= 1.0 - _AT_LIMIT)
-                continue
+                if differs():
+                    continue
         if not brief or loose.limit <= _NEAR or (moves and share < 1.0):
             break
         # What overloaded connections cannot carry they hand on to their neighbours. But where one
         # could slide instead of another, it is the one loaded more that does; and a pulse that was
         # too hard has already set in motion what it can.
-        loose.limit = _NEAR
+        loose.widen(share)
         little = max(little, parts.energy(outset.soon))
+        if not differs():
+            break
     return Motion(np.zeros_like(start), np.zeros(len(joints))) if course is None else course.end()
 
 
