@@ -22,7 +22,7 @@ from bricksim_core.spatial import Array, cross
 _TRIES = 10
 """Tries at how much softer a pulse has to be which is too hard for its impact."""
 
-_CLOSE = 0.1
+_CLOSE = 0.02
 """How near its bounds [-] such a pulse has to come."""
 
 _FEW = 24
@@ -124,22 +124,23 @@ class Pulse:
         before, known, share = self._onset, 0.0, self._first
         for _ in range(_TRIES):
             bodies = bodies_at(share)
-            found = self._excess(bodies, share)
+            found, begins = self._excess(bodies, share)
             if abs(found - 1.0) <= _CLOSE or (share >= 1.0 and found <= 1.0):
                 break
             if found > 1.0:
                 high = share
             else:
                 low, lower = share, bodies
-            # Speeds grow linearly with the loads, from where they make anything slide.
-            rising = (found - known) * (share - before) > 0.0
-            likely = (
-                share + (1.0 - found) * (before - share) / (known - found) if rising else np.inf
-            )
+            # Speeds grow linearly with the loads, from where they make anything slide, and faster
+            # where they make more slide.
+            likely = _reaches(share, found, before, known)
+            if begins is not None:
+                own = _reaches(share, found, begins, 0.0)
+                likely = min(likely, own) if known > _NOTHING else own
             if high == np.inf:
                 nothing = found <= _NOTHING and (bodies is None or bodies.count <= _LITTLE)
                 likely = min(likely, (_FASTER if nothing else _GROWTH) * share, 1.0)
-            elif min(found, known) <= _NOTHING:
+            elif begins is None and min(found, known) <= _NOTHING:
                 # Where sliding begins lies somewhere between.
                 likely = 0.5 * (low + high)
             elif not low < likely < high:
@@ -152,16 +153,33 @@ class Pulse:
         self._first = share
         return share
 
-    def _excess(self, bodies: Bodies | None, share: float) -> float:
-        """The greater of the speed that a part gains and the root of the work, each over its
-        bound."""
+    def _excess(self, bodies: Bodies | None, share: float) -> tuple[float, float | None]:
+        """What a share of the loads makes of bodies.
+
+        Returns:
+            The greater of the speed that a part gains and the root of the work, each over its
+            bound; and the share from which on the loads would bring what friction takes from such
+            a motion, None where nothing moves or something did before.
+        """
         if bodies is None:
-            return 0.0
+            return 0.0, None
         speed = bodies.gathered(self._twists)
         after = bodies.moved(speed, self._span, share).speed
         work = bodies.work(speed, after, self._span, share)
         # What slides already would be braked without it.
-        braked = bodies.moved(speed, self._span, 0.0).speed if speed.any() else speed
+        slides = bool(speed.any())
+        braked = bodies.moved(speed, self._span, 0.0).speed if slides else speed
         gained = np.linalg.norm(bodies.spread(after - braked)[:, :3], axis=1).max()
         bounds = self._bounds
-        return max(float(gained) / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))
+        begins = None
+        if not slides and after.any():
+            friction, _ = bodies.friction_of(bodies.parting(after))
+            begins = float(friction.sum()) / float(bodies.loads @ after)
+        excess = max(float(gained) / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))
+        return excess, begins
+
+
+def _reaches(x: float, y: float, before: float, known: float) -> float:
+    """Where a line through two points gets to 1; inf if it does not rise."""
+    rising = (y - known) * (x - before) > 0.0
+    return x + (1.0 - y) * (before - x) / (known - y) if rising else np.inf
