@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.mechanics.sliding import Bodies, Parts
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -36,6 +37,9 @@ _LITTLE = 8
 
 MILD = 8.0
 """Greatest utilization [-] of the bonded structure up to which all of a pulse is tried first."""
+
+_SOME = 8
+"""Bodies from which on those that do not slide against each other are one where less loads them."""
 
 _NOTHING = 0.01
 """Part of its bounds [-] below which a pulse makes nothing slide."""
@@ -110,11 +114,16 @@ class Pulse:
         bounds = impact_bounds(parts, change)
         return None if bounds is None else Pulse(parts, bounds, twists, span, utilization)
 
-    def share(self, bodies_at: Callable[[float], Bodies | None]) -> float:
+    def share(
+        self,
+        bodies_at: Callable[[float], Bodies | None],
+        hold: Callable[[NDArray[np.bool_]], None],
+    ) -> float:
         """Part of the loads that makes of the bodies what an impact can make of them.
 
         Args:
             bodies_at: The bodies that a share of the loads leaves; None: nothing comes apart.
+            hold: Takes (C,) connections that need not slide under smaller shares.
 
         Raises:
             SolverError: No motion was found.
@@ -124,11 +133,13 @@ class Pulse:
         before, known, share = self._onset, 0.0, self._first
         for _ in range(_TRIES):
             bodies = bodies_at(share)
-            found, begins = self._excess(bodies, share)
+            found, begins, still = self._excess(bodies, share)
             if abs(found - 1.0) <= _CLOSE or (share >= 1.0 and found <= 1.0):
                 break
             if found > 1.0:
                 high = share
+                if still is not None:
+                    hold(still)
             else:
                 low, lower = share, bodies
             # Speeds grow linearly with the loads, from where they make anything slide, and faster
@@ -153,16 +164,19 @@ class Pulse:
         self._first = share
         return share
 
-    def _excess(self, bodies: Bodies | None, share: float) -> tuple[float, float | None]:
+    def _excess(
+        self, bodies: Bodies | None, share: float
+    ) -> tuple[float, float | None, NDArray[np.bool_] | None]:
         """What a share of the loads makes of bodies.
 
         Returns:
             The greater of the speed that a part gains and the root of the work, each over its
-            bound; and the share from which on the loads would bring what friction takes from such
-            a motion, None where nothing moves or something did before.
+            bound; the share from which on the loads would bring what friction takes from such a
+            motion, None where nothing moves or something did before; and (C,) the connections
+            between bodies that do not slide, None where these are few.
         """
         if bodies is None:
-            return 0.0, None
+            return 0.0, None, None
         speed = bodies.gathered(self._twists)
         after = bodies.moved(speed, self._span, share).speed
         work = bodies.work(speed, after, self._span, share)
@@ -171,12 +185,14 @@ class Pulse:
         braked = bodies.moved(speed, self._span, 0.0).speed if slides else speed
         gained = np.linalg.norm(bodies.spread(after - braked)[:, :3], axis=1).max()
         bounds = self._bounds
-        begins = None
+        begins, still = None, None
+        if bodies.count > _SOME:
+            still = bodies.still(after)
         if not slides and after.any():
             friction, _ = bodies.friction_of(bodies.parting(after))
             begins = float(friction.sum()) / float(bodies.loads @ after)
         excess = max(float(gained) / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))
-        return excess, begins
+        return excess, begins, still
 
 
 def _reaches(x: float, y: float, before: float, known: float) -> float:

@@ -46,6 +46,9 @@ STILL = 1e-6
 FAINT = 1e-4
 """Part of the greatest sliding speed below which a connection does not slide."""
 
+_HARDLY = 1e-3
+"""The same part for connections that are not looked at under smaller loads."""
+
 _NOTHING = 1e-9
 """Slip [m] that an energy can bring which counts as none."""
 
@@ -181,6 +184,7 @@ class Bodies:
             PushArrays(pushes.low, pushes.high, pushes.point, pushes.normal),
         )
         self._laid, self._program = laid, laid.program
+        self._connections = len(joints)
         self.count = len(laid.program.mass)
         self.crossing = laid.crossing
         self.loads = self._summed(parts.loads)
@@ -273,6 +277,13 @@ class Bodies:
     def parting(self, speed: Array) -> Array:
         """(K, 6) scaled twists of upper against lower parts at the connections between bodies."""
         return parted(self._program.links, speed)[: len(self.crossing)]
+
+    def still(self, speed: Array) -> NDArray[np.bool_]:
+        """(C,) connections between bodies that next to nothing slides at, of all."""
+        parting = np.abs(self.parting(speed)).max(axis=1)
+        still = np.zeros(self._connections, dtype=bool)
+        still[self.crossing[parting <= _HARDLY * parting.max()]] = True
+        return still
 
     @cached_property
     def weakest(self) -> float:

@@ -283,20 +283,28 @@ class _Loose:
         self._utilization = utilization
         self.yielding = yielding
         self.limit = 1.0 - _AT_LIMIT
+        self._held = np.zeros(len(yielding), dtype=bool)
         self._bodies: Bodies | None = None
         self._known = False
 
     def add(self, more: NDArray[np.bool_]) -> None:
         """Connections that may slide, too."""
+        self._held &= ~more
         if (more & ~self.yielding).any():
             self.yielding, self._known = self.yielding | more, False
+
+    def hold(self, still: NDArray[np.bool_]) -> None:
+        """Connections that need not slide until they are added again: a greater share of the loads
+        did not set them in motion."""
+        self._held |= still
+        self.yielding, self._known = self.yielding & ~still, False
 
     def at(self, share: float) -> Bodies | None:
         """The bodies that a share of the loads leaves; None: nothing comes apart.
 
         What a greater share left loose stays so: more bodies move at least as they should.
         """
-        self.add(share * self._utilization >= self.limit)
+        self.add((share * self._utilization >= self.limit) & ~self._held)
         if not self._known:
             self._bodies = bodies_between(self._parts, self._joints, self._pushes, self.yielding)
             self._known = True
@@ -373,7 +381,7 @@ def _motion(
 
     for attempt in range(_ROUNDS):
         if pulse is not None:
-            share = pulse.share(loose.at)
+            share = pulse.share(loose.at, loose.hold)
         bodies = loose.at(share)
         if bodies is not None:
             course = Course(bodies, start, dt, share, rests, spare)
