@@ -33,6 +33,8 @@ _TURNING = 4.0
 """Force over that of aligning [-] up to which it is raised slowly on a group."""
 _SLOWLY = 0.2
 """Speed of the fingers meanwhile, over that before [-]: the force rises by 4 N/s."""
+_TOUCHING = 0.001
+"""Bricks closer than this to what is held [m] are touched by it where a free motion begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +246,18 @@ class Hand:
         scene = self.world.planning_scene().allowing(pairs)
 
         self._move_clear(UP, p.lift_height, p.approach_speed, scene, free=True)
+
+    def lift_clear(self) -> None:
+        """Lifts what a canceled task left touching other bricks: no free motion begins there.
+
+        Raises:
+            TaskError: It ran into something, or the arm cannot go up from here.
+        """
+        carried = self.motion.carried()
+        touched = {other for part in carried for other in near(self.world, part, within=_TOUCHING)}
+        if touched.difference(carried):
+            self.enter(Stage.LIFTING)
+            self.lift()
 
     def require_held(self) -> tuple[float, float]:
         """Raises when the held brick is no longer between the fingers.

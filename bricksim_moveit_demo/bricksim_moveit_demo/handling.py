@@ -121,7 +121,8 @@ class BrickHandler:
         place: Array | None = None,
         parameters: TaskParameters | None = None,
     ) -> Report:
-        """Takes a brick off a structure and puts it on the table.
+        """Takes a brick off a structure and puts it on the table, also one that a canceled task
+        has in the hand already.
 
         Args:
             part_id: The brick; nothing may stand on it.
@@ -132,9 +133,10 @@ class BrickHandler:
         """
 
         def task(record: _Record) -> tuple[int, ...]:
-            require_removable(self._world, part_id, method)
-            put_down(self.hand)
+            require_removable(self.hand, part_id, method)
             broken = tuple(c.id for c in self._world.graph.connections_of(part_id))
+            if broken:
+                put_down(self.hand)
             self._try(
                 record,
                 lambda: try_removal(self.hand, part_id, method, place),

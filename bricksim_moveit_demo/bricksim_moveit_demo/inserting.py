@@ -337,6 +337,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     assert hand.grasp is not None and motion.held is not None
     hand.require_whole(job.wanted.parts, "when it was picked")
     up = world_T_seat[:3, 2]
+    hand.lift_clear()
     hand.enter(Stage.TRANSFERRING)
     scene = world.planning_scene()
     seat, carried = (goal.part, world_T_seat), motion.carried()

@@ -57,6 +57,7 @@ def put_down(hand: Hand, place: Array | None = None) -> None:
         # A task was canceled around a brick that sits already.
         hand.let_go()
         return
+    hand.lift_clear()
     if place is None:
         lowest = min(carried, key=lambda part: graph.grid_pose(part).z)
         lowest_T_held = relative_pose(graph, lowest, held)

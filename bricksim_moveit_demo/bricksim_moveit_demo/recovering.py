@@ -69,7 +69,7 @@ def _take_off_again(hand: Hand, job: InsertionTask, what: str) -> None:
             f"{what} together with the bricks connected to it", Outcome.WRONG_CONNECTION
         )
     try:
-        require_removable(hand.world, job.goal.part, "twist")
+        require_removable(hand, job.goal.part, "twist")
         try_removal(hand, job.goal.part, "twist")
     except TaskError as error:
         if error.outcome is Outcome.CANCELED:

@@ -26,19 +26,21 @@ METHODS = ("lift", "twist")
 """Ways to take a brick off."""
 
 
-def require_removable(world: World, part_id: int, method: str) -> None:
-    """Refuses what cannot be taken off.
+def require_removable(hand: Hand, part_id: int, method: str) -> None:
+    """Refuses what cannot be taken off, but what a canceled task took off and still holds.
 
     Raises:
         TaskError: Names what is in the way.
     """
-    graph = world.graph
+    world, graph = hand.world, hand.world.graph
     if part_id not in graph:
         raise TaskError(f"brick {part_id} does not exist", Outcome.INVALID_GOAL)
     if method not in METHODS:
         raise TaskError(
             f"method is {method!r}, expected {' or '.join(METHODS)}", Outcome.INVALID_GOAL
         )
+    if part_id == hand.motion.held and not graph.connections_of(part_id):
+        return
     if not graph.connections_of(part_id):
         raise TaskError(f"brick {part_id} is not connected", Outcome.INVALID_GOAL)
     if part_id in world.fixed_parts:
@@ -68,16 +70,16 @@ def try_removal(hand: Hand, part_id: int, method: str, place: Array | None = Non
     world, p, motion = hand.world, hand.parameters, hand.motion
     shape = world.graph.part(part_id).shape
     options = [(part_id, grasp) for grasp in grasps(shape, p)]
+    hand.enter(Stage.PLANNING)
     if not world.graph.connections_of(part_id):
-        # It came off in another try and was lost.
-        turn_upright(hand, part_id)
-        hand.enter(Stage.PLANNING)
-        hand.grip(hand.chooser.choose(options, hand.locate))
+        if motion.held != part_id:
+            # It came off in another try and was lost.
+            turn_upright(hand, part_id)
+            hand.grip(hand.chooser.choose(options, hand.locate))
         put_down(hand, place)
         return
     mark = len(world.events)
     others = _others(world, part_id)
-    hand.enter(Stage.PLANNING)
     choice = hand.chooser.choose(options, hand.locate, skip=hand.attempt - 1)
     hand.reach(choice)
     hand.enter(Stage.GRASPING)

@@ -2,6 +2,7 @@
 """Picking, inserting and taking off with one arm: what works and how failures are told."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -209,6 +210,37 @@ def test_cancel_while_the_gripped_brick_settles_goes_on_with_it_in_the_hand():
     report = b.handler.pick_and_insert(GOAL)
     assert report.success and report.tries == 1, report.message
     assert Stage.GRASPING not in b.stages
+
+
+PLACE = yawed(0.45, -0.25)
+
+
+@pytest.mark.parametrize(
+    ("go_on", "place"),
+    [
+        (lambda handler: handler.take_off(1, place=PLACE), PLACE),
+        (lambda handler: handler.pick_and_insert(GOAL), None),
+        (lambda handler: handler.pick_and_insert(replace(GOAL, part=2)), None),
+    ],
+    ids=["put down", "put on again", "another one"],
+)
+def test_goals_go_on_with_a_brick_that_a_canceled_task_took_off(go_on, place):
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.52, 0.22)})
+    b.simulator.connect(0, 1, (2, 3), 0)
+
+    def watch(_):
+        if not b.world.graph.connections_of(1):
+            b.world.listeners.clear()
+            b.world.cancel()
+
+    b.world.listeners.append(watch)
+    assert b.handler.take_off(1).outcome is Outcome.CANCELED
+    assert b.handler.motion.held == 1
+    report = go_on(b.handler)
+    assert report.success and report.tries == 1, (report.message, report.failure_messages)
+    assert b.handler.motion.held is None
+    if place is not None:
+        np.testing.assert_allclose(b.world.part_pose(1)[:3, 3], place[:3, 3], atol=2e-3)
 
 
 def test_time_limit():
