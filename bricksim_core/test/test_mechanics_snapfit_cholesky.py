@@ -103,6 +103,16 @@ def test_what_is_left_keeps_fronts_that_are_those_of_a_new_factorization(seed):
     assert fresh.solve(loads) == pytest.approx(np.linalg.solve(left, loads), abs=1e-9)
 
 
+def test_rough_solves_are_right_to_single_precision():
+    rng = np.random.default_rng(7)
+    points, a, b, dense = random_problem(rng, 60)
+    factor = factored(dissect(points, a, b), dense)
+    loads = rng.normal(size=len(dense))
+    exact, rough = factor.solve(loads), factor.solve_roughly(loads)
+    error = float(np.linalg.norm(rough - exact) / np.linalg.norm(exact))
+    assert 1e-10 < error < 1e-7 * np.linalg.cond(dense)
+
+
 def test_what_is_not_positive_definite_is_refused():
     points, a, b, dense = random_problem(np.random.default_rng(3), 12)
     indefinite = dense - 100.0 * np.eye(len(dense))

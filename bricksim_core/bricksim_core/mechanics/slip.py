@@ -287,6 +287,11 @@ class _Loose:
         self._bodies: Bodies | None = None
         self._known = False
 
+    @property
+    def sound(self) -> NDArray[np.bool_]:
+        """(C,) connections taken to bear what they have to, without being tried."""
+        return ~(self.yielding | self._held)
+
     def add(self, more: NDArray[np.bool_]) -> None:
         """Connections that may slide, too."""
         self._held &= ~more
@@ -400,7 +405,7 @@ def _motion(
             over = check.utilization > 1.0 + _OVER
             if not over.any():
                 break
-            if (over & ~loose.yielding).any():
+            if (over & loose.sound).any():
                 loose.add(check.utilization >= 1.0 - _AT_LIMIT)
                 if differs():
                     continue

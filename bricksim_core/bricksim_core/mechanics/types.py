@@ -142,6 +142,7 @@ class ComponentSystem(Protocol):
 
     def bonded(self, loads: Array) -> Solution:
         """Internal forces if nothing yields: quick, and an upper estimate of what is overloaded.
+        To about 1e-4 of the greatest utilization.
 
         Args:
             loads: (N, 6) as for `solve`.

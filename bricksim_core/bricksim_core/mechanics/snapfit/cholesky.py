@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from bricksim_core.mechanics.snapfit.dissection import Block, Dissection, sweep
@@ -22,6 +24,7 @@ _potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(
     ("potrf", "potrs", "pbtrf", "pbtrs"), dtype=np.float64
 )
 _trsm, _trsv, _syrk = get_blas_funcs(("trsm", "trsv", "syrk"), dtype=np.float64)
+(_rough_trsv,) = get_blas_funcs(("trsv",), dtype=np.float32)
 
 BAND = 1e8
 """Multiplications up to which a matrix is factored within its band."""
@@ -48,6 +51,11 @@ class Front:
     factor: Array
     below: Array
     update: Array
+
+    @cached_property
+    def rough(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """`factor` and `below` in single precision: solves of large matrices wait for memory."""
+        return self.factor.astype(np.float32), self.below.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +165,24 @@ class BlockCholesky:
         result = np.empty((len(self._order), 6, *shape[1:]))
         result[self._order] = x.reshape(-1, 6, *shape[1:])
         return result.reshape(shape)
+
+    def solve_roughly(self, loads: Array) -> Array:
+        """K^-1 of (6 n,) right hand sides, in single precision."""
+        x = loads.reshape(-1, 6)[self._order].reshape(-1).astype(np.float32)
+        for span, boundary, front in self._steps:
+            factor, below = front.rough
+            x[span] = own = _rough_trsv(factor, x[span], lower=1)
+            if len(boundary):
+                x[boundary] -= below @ own
+        for span, boundary, front in reversed(self._steps):
+            factor, below = front.rough
+            own = x[span]
+            if len(boundary):
+                own = own - below.T @ x[boundary]
+            x[span] = _rough_trsv(factor, own, lower=1, trans=1)
+        result = np.empty((len(self._order), 6))
+        result[self._order] = x.reshape(-1, 6)
+        return result.reshape(-1)
 
     def _eliminated(
         self, block: Block, row: IntArray, column: IntArray, value: Array, room: Array

@@ -236,6 +236,16 @@ class ElasticStructure:
         """(F,) or (F, m) scaled displacements [m] under (F,) or (F, m) scaled loads [N]."""
         return self._factor.solve(loads)
 
+    def rough_displacements(self, loads: Array) -> Array:
+        """The same for (F,) loads to about 1e-4 of the greatest, in half of the time where the
+        structure is large."""
+        factor = self._factor
+        return (
+            factor.solve_roughly(loads)
+            if isinstance(factor, BlockCholesky)
+            else factor.solve(loads)
+        )
+
     @property
     def size(self) -> int:
         """F, number of free displacements."""

@@ -381,7 +381,7 @@ class SnapFitSystem:
         if not np.isfinite(loads).all():
             return self._failed("loads are not finite", start)
         free_loads, imbalance = self._free_loads(loads)
-        wrench = self._structure.wrenches(self._structure.displacements(free_loads))
+        wrench = self._structure.wrenches(self._structure.rough_displacements(free_loads))
         none = np.zeros(0, dtype=np.int64)
         yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
@@ -390,6 +390,7 @@ class SnapFitSystem:
         """Factors the bonded structure; see `ComponentSystem.prepare`."""
         self._structure.factor()
         _ = self._bound  # the first frames need it, too
+        self._structure.rough_displacements(np.zeros(self._structure.size))  # and hits this
 
     @property
     def strength(self) -> Array:
