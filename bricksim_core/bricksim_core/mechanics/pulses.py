@@ -173,7 +173,7 @@ class Pulse:
             The greater of the speed that a part gains and the root of the work, each over its
             bound; the share from which on the loads would bring what friction takes from such a
             motion, None where nothing moves or something did before; and (C,) the connections
-            between bodies that do not slide, None where these are few.
+            between bodies that do not slide, None where some did before or the bodies are few.
         """
         if bodies is None:
             return 0.0, None, None
@@ -186,11 +186,10 @@ class Pulse:
         gained = np.linalg.norm(bodies.spread(after - braked)[:, :3], axis=1).max()
         bounds = self._bounds
         begins, still = None, None
-        if bodies.count > _SOME:
-            still = bodies.still(after)
         if not slides and after.any():
             friction, _ = bodies.friction_of(bodies.parting(after))
             begins = float(friction.sum()) / float(bodies.loads @ after)
+            still = bodies.still(after) if bodies.count > _SOME else None
         excess = max(float(gained) / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))
         return excess, begins, still
 

@@ -47,10 +47,9 @@ _NEAR = 1.0 / 3.0
 """Utilization [-] of the bonded structure from which connections may slide in a pulse that does not
 set in motion what it could with those that are overloaded."""
 
-_FURTHER = 0.25
-"""Factor of that where what is loaded so much sets no more bodies free, and the lowest it comes
-to."""
-_LOWEST = 0.005
+_FURTHER, _LOWEST = 0.25, 0.005
+"""Factor of that where connections loaded so much set no more bodies free; from the second on it
+is not lowered further."""
 
 _ROUNDS = 4
 """Motions tried in a step, each with more that may slide."""
