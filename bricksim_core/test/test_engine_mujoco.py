@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 
 import engine_suite as suite
@@ -258,3 +259,18 @@ def test_unstable_state_is_an_error_and_survived() -> None:
 def test_time_step_has_to_be_positive() -> None:
     with pytest.raises(EngineError, match="timestep"):
         MujocoEngine(timestep=0.0)
+
+
+@pytest.mark.parametrize("rate", [240.0, 480.0, 1920.0])
+def test_a_contact_fades_from_step_to_step_as_in_time(rate: float):
+    """MuJoCo accelerates a contact by - damping speed - stiffness depth, both as they are before a
+    step: the step's eigenvalues are those of critically damped motion, exp(-step / (1/120 s))."""
+    contact, step = ContactParameters(), 1.0 / rate
+    constant, ratio = contact.solref(step)
+    greatest = contact.impedance[1]
+    damping = 2.0 / (greatest * constant)
+    stiffness = 1.0 / (greatest * constant * ratio) ** 2
+    faster = np.array([1.0 - step * damping, -step * stiffness])
+    once = np.stack([faster, [step * faster[0], 1.0 + step * faster[1]]])  # (speed, depth)
+    np.testing.assert_allclose(np.trace(once), 2.0 * math.exp(-120.0 * step))
+    np.testing.assert_allclose(np.linalg.det(once), math.exp(-240.0 * step))

@@ -120,9 +120,9 @@ def cut(simulator: Simulator) -> float:
     return middle
 
 
-def halves(turn: float) -> MujocoEngine:
+def halves(turn: float, rise: float = 0.0) -> MujocoEngine:
     """Two pieces of a block, one in the other's studs, 0.2 m over the ground, that fall at 2 m/s
-    and tumble as one; the upper one turns by another `turn` [rad/s]."""
+    and tumble as one; the upper one turns by another `turn` [rad/s] and leaves at `rise` [m/s]."""
     simulator = Simulator(config=SimulatorConfig(breakage=BreakageThresholds(enabled=False)))
     simulator.spawn(block(10), transform([0.0, 0.0, 0.2], [0, 0, 0, 1]), fixed=())
     middle, graph = cut(simulator), simulator.graph
@@ -133,8 +133,10 @@ def halves(turn: float) -> MujocoEngine:
     centre = np.mean([simulator.component_com(c) for c in components], axis=0)
     for component in components:
         part = min(graph.component_parts(component))
-        angular = spin + np.array([turn * (simulator.part_pose(part)[2, 3] > middle), 0.0, 0.0])
-        linear = np.cross(spin, simulator.component_com(component) - centre) - [0.0, 0.0, 2.0]
+        upper = simulator.part_pose(part)[2, 3] > middle
+        angular = spin + np.array([turn * upper, 0.0, 0.0])
+        linear = np.cross(spin, simulator.component_com(component) - centre)
+        linear[2] += rise * upper - 2.0
         pose = simulator.part_pose(part)
         simulator.teleport(part, pose, [*linear, *angular], allow_overlap=True)
     return engine
@@ -153,6 +155,11 @@ def test_only_what_moves_relative_to_each_other_is_looked_ahead_for(
     assert bool(engine.model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SPECULATIVE) == foresight
 
 
+@pytest.mark.parametrize(("rise", "parts"), [(1.0, 0), (-1.0, 4), (-0.1, 0)])
+def test_only_pieces_that_close_in_on_each_other_hit(rise: float, parts: int):
+    assert len(halves(0.0, rise).step().parts) == parts
+
+
 @pytest.mark.parametrize(("bricks", "parts"), [(1, 0), (2, 4)])
 def test_a_step_with_a_hit_on_the_ground_is_divided_and_told_as_a_whole(bricks: int, parts: int):
     simulator = Simulator(config=SimulatorConfig(breakage=BreakageThresholds(enabled=False)))
@@ -169,7 +176,7 @@ def test_a_step_with_a_hit_on_the_ground_is_divided_and_told_as_a_whole(bricks: 
     assert len(report.parts) == parts
     if not parts:
         return
-    assert [p.dt for p in report.parts] == [0.25 * report.dt] * parts
+    assert [p.dt for p in report.parts] == [report.dt / parts] * parts
     assert report.parts[-1].time == pytest.approx(report.time)
     np.testing.assert_array_equal(report.parts[-1].world_T_component, report.world_T_component)
     np.testing.assert_array_equal(

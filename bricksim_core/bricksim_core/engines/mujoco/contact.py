@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,7 @@ class ContactParameters:
     Attributes:
         time_constant: Time constant of a contact's reference spring-damper [s]. Two steps of
             1/240 s is the stiffest that is stable at that step (MuJoCo, "solref"); shorter steps
-            keep it, so that impacts last as long. Raised to two steps where it is less.
+            keep it, so that impacts last as long (`solref`). Raised to two steps where it is less.
         damping_ratio: Damping of the same [-]. 1: no bounce; ABS bricks on a table hardly do.
         impedance: Constraint impedance at zero depth and at ``impedance_width`` [-]. A 2 g brick
             pressed with 2 N then sinks by 0.2 mm, less than the assembly tolerances; stiffer
@@ -65,9 +66,32 @@ class ContactParameters:
         """The same for what finger pads touch."""
         return [*self.pad_impedance, self.impedance_width, 0.5, 2.0]
 
+    def duration(self, timestep: float) -> float:
+        """Time constant of contacts at a time step [s]: the one set, two steps if that is more."""
+        return max(self.time_constant, 2.0 * timestep)
+
     def solref(self, timestep: float) -> list[float]:
-        """MuJoCo's two reference numbers at a time step [s]."""
-        return [max(self.time_constant, 2.0 * timestep), self.damping_ratio]
+        """MuJoCo's two reference numbers at a time step [s].
+
+        MuJoCo takes damper and spring at their values at the start of a step: at two steps a time
+        constant all speed of an impact would be gone after the first one. So they are made such
+        that impacts fade from step to step as they would in time, by exp(-step / time constant):
+        both eigenvalues of a step of the reference motion, critically damped, have this value.
+        """
+        decay = math.exp(-timestep / self.duration(timestep))
+        damping = (1.0 - decay**2) / timestep
+        stiffness = ((1.0 - decay) / timestep) ** 2
+        # MuJoCo's numbers count from the greatest impedance, see "solref" in its documentation.
+        constant = 2.0 / (self.impedance[1] * damping)
+        ratio = self.damping_ratio * damping / (2.0 * math.sqrt(stiffness))
+        return [constant, ratio]
+
+    def firm_solref(self, timestep: float) -> list[float]:
+        """The same for what must not creep in the first place: pads, and joints of a mimic.
+
+        Friction creeps the more, the weaker the damper is.
+        """
+        return [self.duration(timestep), self.damping_ratio]
 
 
 @dataclass(frozen=True, eq=False)

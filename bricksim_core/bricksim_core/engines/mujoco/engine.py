@@ -44,11 +44,11 @@ from bricksim_core.engines.mujoco.specification import (
 )
 from bricksim_core.engines.mujoco.spinning import load_spin
 from bricksim_core.engines.mujoco.stepping import (
-    HIT_PARTS,
     Resting,
     State,
     StepLength,
     carry_gripped,
+    hit_parts,
     read_moved,
     read_state,
     step_parts,
@@ -151,7 +151,7 @@ class MujocoEngine:
     @property
     def contact_time(self) -> float:
         """Time constant of contacts [s]: the set one, or two steps if that is more."""
-        return self._contact.solref(self.timestep)[0]
+        return self._contact.duration(self.timestep)
 
     @property
     def gravity(self) -> Array:
@@ -314,7 +314,7 @@ class MujocoEngine:
     def _use(self, pool: Pool) -> None:
         """Goes on with another model."""
         self._pool, self._model, self._shared = pool, pool.model, False
-        self._length = StepLength(pool.model)
+        self._length = StepLength(pool.model, self._contact)
 
     def _set_pairs(self) -> None:
         pool = self._pool
@@ -506,7 +506,7 @@ class MujocoEngine:
                     contacts.append(self._advance(dt))
                 return [(join_contacts(contacts), before)]
             hit = self._look_ahead(self.timestep)
-            parts = HIT_PARTS if hit else 1
+            parts = hit_parts(self.timestep, self._contact) if hit else 1
             dt, stages = self._length.set(parts, stiffer=False), []
             for _ in range(parts):
                 if hit:

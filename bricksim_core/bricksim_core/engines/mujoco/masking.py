@@ -13,9 +13,9 @@ faces, all of them widened by the greatest relative motion there: two bodies tha
 one are at rest for each other.
 
 How a body leaves a hit hangs on where it was when the contact was seen first: at 1.7 m/s that is up
-to 7 mm deep with a step of 1/240 s, and the spin after the hit is wrong by a sixth. So steps in
-which a component with connections hits the ground or another body are to be divided; the answer for
-single bricks, which cannot break, is as good as it was.
+to 7 mm deep with a step of 1/240 s. So steps in which a component with connections moves into the
+ground or another body at speed are to be divided; the answer for single bricks, which cannot break,
+is good enough.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import Vector, compiled, crossed
 from bricksim_core.engines.mujoco.bodies import write_rotation
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array
@@ -45,6 +45,8 @@ _MOST = 1_000_000
 _SLOW = 0.5 * STUD_HEIGHT
 """Relative motion in a step [m] with which nothing passes through a layer of studs: what enters it
 is seen before it is through half of it."""
+_HIT_SPEED = 0.2
+"""Closing speed of a hit [m/s]; bricks that roll or settle stay below."""
 _SPECULATIVE = int(mujoco.mjtEnableBit.mjENBL_SPECULATIVE)
 
 
@@ -207,7 +209,7 @@ def _foreseen(
     near: NDArray[np.bool_],
 ) -> tuple[bool, bool]:
     """Whether boxes of two bodies may meet that are fast enough for each other to pass through
-    studs, and whether a component with connections hits something that fast.
+    studs, and whether a component with connections hits something.
 
     Args:
         qpos: Positions of the model.
@@ -223,8 +225,9 @@ def _foreseen(
         near: (G,) geoms that may meet others are marked here if the first answer is yes.
     """
     motion = _motions(qpos, qvel, positions, velocities, reach, held, dt)
-    # Of two that move by half a layer of studs relative to each other one moves by a quarter.
-    fast = motion.ways > 0.5 * _SLOW
+    least = min(_SLOW, motion.hit)
+    # Of two that move by so much relative to each other one moves by half of it.
+    fast = motion.ways > 0.5 * least
     count = len(reach)
     passing = hit = False
     if not fast.any():
@@ -241,11 +244,11 @@ def _foreseen(
                 if look_at_fast and not (fast[i] or fast[j]):
                     continue
                 way = _greatest_way(motion, i, j)
-                if way < 0.0 or (way > _SLOW) != look_at_fast:
+                if way < 0.0 or (way > least) != look_at_fast:
                     continue
-                if _boxes_meet(motion, i, j, way, boxes, near):
-                    passing = True
-                    hit = hit or jointed[i] or jointed[j]
+                fast_ones, closing = _boxes_meet(motion, i, j, way, boxes, near)
+                passing = passing or fast_ones
+                hit = hit or (closing and (jointed[i] or jointed[j]))
         if not passing:
             break
     return passing, hit
@@ -253,8 +256,7 @@ def _foreseen(
 
 @compiled
 def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> bool:
-    """Whether a corner of a body's boxes goes into the ground by more than half a layer of studs in
-    the step.
+    """Whether a corner of a body's boxes goes into the ground at the speed of a hit in the step.
 
     Args:
         motion: All bodies.
@@ -283,7 +285,7 @@ def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> b
                 y += axes[n, 1, k] * half
                 z += axes[n, 2, k] * half
             down = fall + turn[0] * y - turn[1] * x
-            if down < -_SLOW and z + down < ground:
+            if down < -motion.hit and z + down < ground:
                 return True
     return False
 
@@ -300,6 +302,7 @@ class _Motion(NamedTuple):
         angular: (F + 1, 3) turns, world [rad].
         bent: (F + 1,) how far the way of any point may be off the straight line [m].
         ways: (F + 1,) how far any point gets, at most [m].
+        hit: How far what hits something closes in on it in the step, at least [m].
     """
 
     origins: Array
@@ -310,6 +313,7 @@ class _Motion(NamedTuple):
     angular: Array
     bent: Array
     ways: Array
+    hit: float
 
 
 @compiled
@@ -342,7 +346,7 @@ def _motions(
     axes[-1] = np.eye(3)
     centres = origins.copy()
     centres[-1] = held
-    return _Motion(origins, axes, centres, reach, linear, angular, bent, ways)
+    return _Motion(origins, axes, centres, reach, linear, angular, bent, ways, _HIT_SPEED * dt)
 
 
 @compiled
@@ -369,16 +373,24 @@ def _relative_way(motion: _Motion, i: int, j: int, centre: Array, radius: float)
         centre: (3,) of the sphere, world [m].
         radius: [m].
     """
-    a, b = centre - motion.centres[i], centre - motion.centres[j]
-    one, other = motion.angular[i], motion.angular[j]
-    shift = turn = 0.0
-    for k in range(3):
-        m, n = (k + 1) % 3, (k + 2) % 3
-        way = motion.linear[i, k] + one[m] * a[n] - one[n] * a[m]
-        way -= motion.linear[j, k] + other[m] * b[n] - other[n] * b[m]
-        shift += way * way
-    turn = math.sqrt(_squared(one, other)) * radius
-    return math.sqrt(shift) + turn + motion.bent[i] + motion.bent[j]
+    x, y, z = _relative_shift(motion, i, j, centre)
+    shift = math.sqrt(x * x + y * y + z * z)
+    return shift + _turned(motion, i, j, radius) + motion.bent[i] + motion.bent[j]
+
+
+@compiled
+def _relative_shift(motion: _Motion, i: int, j: int, point: Array) -> Vector:
+    """How a point of body i moves relative to body j in a step, world [m]."""
+    ax, ay, az = crossed(motion.angular[i], point - motion.centres[i])
+    bx, by, bz = crossed(motion.angular[j], point - motion.centres[j])
+    one, other = motion.linear[i], motion.linear[j]
+    return one[0] + ax - other[0] - bx, one[1] + ay - other[1] - by, one[2] + az - other[2] - bz
+
+
+@compiled
+def _turned(motion: _Motion, i: int, j: int, radius: float) -> float:
+    """How far two bodies turn relative to each other in a step, at a distance from the axis [m]."""
+    return math.sqrt(_squared(motion.angular[i], motion.angular[j])) * radius
 
 
 @compiled
@@ -389,7 +401,7 @@ def _boxes_meet(
     way: float,
     boxes: _Boxes,
     near: NDArray[np.bool_],
-) -> bool:
+) -> tuple[bool, bool]:
     """Marks the boxes of two bodies that may meet; see `_foreseen`.
 
     Args:
@@ -401,33 +413,44 @@ def _boxes_meet(
         near: See there.
 
     Returns:
-        Whether any of these boxes move by more than half a layer of studs relative to each other.
+        Whether any of these boxes move by more than half a layer of studs relative to each other;
+        whether any may touch in the step that close in on each other at the speed of a hit.
     """
     some, others = _boxes_of(boxes, i), _boxes_of(boxes, j)
     start, begin = some.start, others.start
     half_a, half_b = boxes.halves[some], boxes.halves[others]
     at_a, axes_a = _placed(motion, i, boxes, some)
     at_b, axes_b = _placed(motion, j, boxes, others)
-    margin, fast, passing = way + _SLACK, way > _SLOW, False
+    margin = way + _SLACK
+    # What cannot be is not looked for.
+    passing_known, hit_known = way <= _SLOW, way <= motion.hit
+    passing = hit = False
     nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
         radius_a = _length(half_a[a])
         for b in nearby_b:
             known = near[start + a] and near[begin + b]
-            if known and (passing or not fast):
+            if known and passing_known and hit_known:
                 continue
             radius_b = _length(half_b[b])
             limit = radius_a + radius_b + margin
-            if _squared(at_a[a], at_b[b]) > limit * limit or _apart(
-                at_a[a], axes_a[a], half_a[a], at_b[b], axes_b[b], half_b[b], margin
-            ):
+            if _squared(at_a[a], at_b[b]) > limit * limit:
+                continue
+            least = min(radius_a, radius_b)
+            smaller = at_a[a] if radius_a < radius_b else at_b[b]
+            shift = _relative_shift(motion, i, j, smaller)
+            gap, closing = _gap(
+                at_a[a], axes_a[a], half_a[a], at_b[b], axes_b[b], half_b[b], shift, margin
+            )
+            if gap > margin:
                 continue
             near[start + a] = near[begin + b] = True
-            if fast and not passing:
-                smaller = at_a[a] if radius_a < radius_b else at_b[b]
-                least = min(radius_a, radius_b)
-                passing = _relative_way(motion, i, j, smaller, least) > _SLOW
-    return passing
+            if not passing_known:
+                passing = passing_known = _relative_way(motion, i, j, smaller, least) > _SLOW
+            if not hit_known:
+                closing += _turned(motion, i, j, least) + motion.bent[i] + motion.bent[j]
+                hit = hit_known = closing > motion.hit and closing > gap
+    return passing, hit
 
 
 @compiled
@@ -499,10 +522,18 @@ def _beside(
 
 
 @compiled
-def _apart(
-    at_a: Array, axes_a: Array, half_a: Array, at_b: Array, axes_b: Array, half_b: Array, far: float
-) -> bool:
-    """Whether two boxes are more than so far apart along the axis of a face.
+def _gap(
+    at_a: Array,
+    axes_a: Array,
+    half_a: Array,
+    at_b: Array,
+    axes_b: Array,
+    half_b: Array,
+    shift: Vector,
+    enough: float,
+) -> tuple[float, float]:
+    """Greatest gap of two boxes along the axis of a face, negative where they overlap along all of
+    these, and by how much it closes [m].
 
     Args:
         at_a: (3,) centre of one [m].
@@ -511,23 +542,33 @@ def _apart(
         at_b: Those of the other.
         axes_b:
         half_b:
-        far: [m].
+        shift: (3,) way of the first relative to the second [m].
+        enough: Gap beyond which no greater one is looked for [m].
     """
+    greatest, closing = -np.inf, 0.0
     for k in range(3):
-        one = other = 0.0
-        reach_one, reach_other = half_a[k] + far, half_b[k] + far
+        one = other = towards_one = towards_other = 0.0
+        reach_one, reach_other = half_a[k], half_b[k]
         for i in range(3):
             one += axes_a[i, k] * (at_b[i] - at_a[i])
             other += axes_b[i, k] * (at_b[i] - at_a[i])
+            towards_one += axes_a[i, k] * shift[i]
+            towards_other += axes_b[i, k] * shift[i]
             along = across = 0.0
             for m in range(3):
                 along += axes_a[m, k] * axes_b[m, i]
                 across += axes_b[m, k] * axes_a[m, i]
             reach_one += abs(along) * half_b[i]
             reach_other += abs(across) * half_a[i]
-        if abs(one) > reach_one or abs(other) > reach_other:
-            return True
-    return False
+        if abs(one) - reach_one > greatest:
+            greatest = abs(one) - reach_one
+            closing = towards_one if one > 0.0 else -towards_one
+        if abs(other) - reach_other > greatest:
+            greatest = abs(other) - reach_other
+            closing = towards_other if other > 0.0 else -towards_other
+        if greatest > enough:
+            break
+    return greatest, closing
 
 
 @compiled

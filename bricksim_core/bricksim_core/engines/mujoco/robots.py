@@ -160,7 +160,7 @@ def attach_robot(
         child = mujoco.MjSpec.from_string(robot.xml)
     except ValueError as error:
         raise EngineError(f"robot {spec.name}: {error}") from error
-    solref = contact.solref(timestep)
+    solref, firm = contact.solref(timestep), contact.firm_solref(timestep)
     for body in child.bodies[1:]:
         if body.joints and not _moves(body.parent):
             body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
@@ -171,7 +171,7 @@ def attach_robot(
             geom.name = f"{body.name}:{i}"
             geom.condim = 3
             geom.friction = [friction, 0.0, 0.0]
-            geom.solref = solref
+            geom.solref = firm if is_pad else solref
             geom.solimp = contact.pad_solimp if is_pad else contact.solimp
             geom.priority = int(is_pad)
     for mimic in robot.mimics:
@@ -180,7 +180,7 @@ def attach_robot(
             objtype=mujoco.mjtObj.mjOBJ_JOINT,
             name1=mimic.joint,
             name2=mimic.leader,
-            solref=solref,
+            solref=firm,
             # As stiff as MuJoCo goes: the gears or the belt between the joints.
             solimp=[0.999, 0.9999, 1e-4, 0.5, 2.0],
         )
