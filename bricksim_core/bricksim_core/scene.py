@@ -167,7 +167,7 @@ class Scene:
             ),
             twist=self.twist(component),
             fixed=self.is_fixed(component),
-            colors=tuple(self.graph.part(p).color for p in layout.part_ids.tolist()),
+            colors=self.graph.colors(layout.part_ids.tolist()),
         )
 
     # -- edits ------------------------------------------------------------------------------

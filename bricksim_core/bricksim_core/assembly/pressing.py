@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE, StepReport
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -45,28 +46,85 @@ def presses(report: StepReport, part_ids: IntArray, part_component: IntArray) ->
         part_component: (N,) row of each part's component in the report.
     """
     contacts = report.contacts
-    stud_a, stud_b = contacts.shape_a == STUD_SHAPE, contacts.shape_b == STUD_SHAPE
-    rows = np.flatnonzero((contacts.part_a != NO_PART) & (stud_a != stud_b))
-    if not len(rows):
+    if not len(contacts):
         return NO_PRESSES
-    a_is_stud = stud_a[rows]
-    part_a, part_b = contacts.part_a[rows], contacts.part_b[rows]
-    lower, upper = np.where(a_is_stud, part_a, part_b), np.where(a_is_stud, part_b, part_a)
-    component = part_component[np.searchsorted(part_ids, lower)]
-    normal = report.previous_world_T_component[component, :3, 2]
-    along = np.einsum("ci,ci->c", contacts.normal[rows], normal)
-    force = np.where(a_is_stud, along, -along) * contacts.normal_impulse[rows] / report.dt
-    _, first, inverse = np.unique(_keys(lower, upper), return_index=True, return_inverse=True)
-    unique = np.stack([lower[first], upper[first]], axis=1)
-    total = np.bincount(inverse, force, len(unique))
-    weight = np.abs(force) + 1e-12
-    norm = np.bincount(inverse, weight, len(unique))
-    sums = [
-        np.bincount(inverse, moment, len(unique))
-        for moment in (weight[:, None] * contacts.position[rows]).T
-    ]
-    centre = np.stack(sums, axis=1) / norm[:, None]
-    return Presses(unique, total, centre)
+    pairs = np.empty((len(contacts), 2), dtype=np.int64)
+    force, centre = np.empty(len(contacts)), np.empty((len(contacts), 3))
+    count = _press(
+        contacts.part_a, contacts.part_b, contacts.shape_a, contacts.shape_b,
+        contacts.normal, contacts.normal_impulse, contacts.position,
+        part_ids, part_component, report.previous_world_T_component, report.dt,
+        pairs, force, centre,
+    )  # fmt: skip
+    return Presses(pairs[:count], force[:count], centre[:count]) if count else NO_PRESSES
+
+
+@compiled
+def _press(
+    part_a: IntArray,
+    part_b: IntArray,
+    shape_a: IntArray,
+    shape_b: IntArray,
+    normal: Array,
+    impulse: Array,
+    position: Array,
+    part_ids: IntArray,
+    part_component: IntArray,
+    poses: Array,
+    dt: float,
+    pairs: IntArray,
+    force: Array,
+    centre: Array,
+) -> int:
+    """Writes what `presses` hands back, by pair; returns how many pairs that are.
+
+    Args:
+        part_a: (M,) like the next six, see `Contacts`.
+        part_b: (M,)
+        shape_a: (M,)
+        shape_b: (M,)
+        normal: (M, 3)
+        impulse: (M,) along the normal [N s].
+        position: (M, 3) [m].
+        part_ids: (N,) see `presses`.
+        part_component: (N,)
+        poses: (K, 4, 4) of the components at the start of the step.
+        dt: Length of the step [s].
+        pairs: (M, 2) to be written, as are the others.
+        force: (M,) [N].
+        centre: (M, 3) [m].
+    """
+    keys = np.empty(len(part_a), dtype=np.int64)
+    rows = np.empty(len(part_a), dtype=np.int64)
+    found = 0
+    for m in range(len(part_a)):
+        a_is_stud = shape_a[m] == STUD_SHAPE
+        if part_a[m] == NO_PART or a_is_stud == (shape_b[m] == STUD_SHAPE):
+            continue
+        lower, upper = (part_a[m], part_b[m]) if a_is_stud else (part_b[m], part_a[m])
+        keys[found], rows[found] = lower << 31 | upper, m
+        found += 1
+    count, last, weights = 0, np.int64(-1), 0.0
+    for k in np.argsort(keys[:found], kind="mergesort"):
+        m, key = rows[k], keys[k]
+        if key != last:
+            if count:
+                centre[count - 1] /= weights
+            pairs[count, 0], pairs[count, 1] = key >> 31, key & (1 << 31) - 1
+            force[count], centre[count], weights = 0.0, 0.0, 0.0
+            count, last = count + 1, key
+        # All parts of a component have its z axis, and so have their studs.
+        pose = poses[part_component[np.searchsorted(part_ids, pairs[count - 1, 0])]]
+        along = pose[0, 2] * normal[m, 0] + pose[1, 2] * normal[m, 1] + pose[2, 2] * normal[m, 2]
+        pressing = along * impulse[m] / dt
+        force[count - 1] += pressing if shape_a[m] == STUD_SHAPE else -pressing
+        weight = abs(pressing) + 1e-12
+        weights += weight
+        for i in range(3):
+            centre[count - 1, i] += weight * position[m, i]
+    if count:
+        centre[count - 1] /= weights
+    return count
 
 
 class PressWindow:
