@@ -444,6 +444,6 @@ def test_a_real_engine_leaves_nothing_unexplained(tilt):
         hardest = max(hardest, np.abs(result.loads[:, :3]).max())
         unexplained = max(unexplained, np.linalg.norm(result.unexplained[:3]))
         imbalance = max(imbalance, np.linalg.norm(force), np.linalg.norm(torque))
-    assert hardest > 5.0  # it did hit the ground
+    assert hardest > 4.0  # ten times the weight: it did hit the ground
     assert unexplained < 1e-3 * hardest
     assert imbalance < 1e-9 * hardest

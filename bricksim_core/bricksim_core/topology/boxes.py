@@ -7,13 +7,11 @@ may stand at any pose.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.structure import Structure
@@ -127,42 +125,15 @@ def separations(
         (P, 15) gaps [m] along the axes of a, of b and their cross products (-inf where parallel);
         the greatest one of a pair is its separation, negative where the boxes overlap.
     """
-    gaps = np.empty((len(offset), 15))
-    turned_a, turned_b = np.ascontiguousarray(axes_a), np.ascontiguousarray(axes_b)
-    _separate(offset, turned_a, turned_b, halves_a, halves_b, gaps)
-    return gaps
-
-
-@compiled
-def _separate(
-    offset: Array, axes_a: Array, axes_b: Array, halves_a: Array, halves_b: Array, gaps: Array
-) -> None:
-    """Writes what `separations` hands back; arguments as there."""
-    axis = np.empty(3)
-    for p in range(len(offset)):
-        a, b = axes_a[p], axes_b[p]
-        for k in range(15):
-            length = 1.0
-            if k < 6:
-                axis[:] = a[:, k] if k < 3 else b[:, k - 3]
-            else:
-                i, j = (k - 6) // 3, (k - 6) % 3
-                for m in range(3):
-                    n, o = (m + 1) % 3, (m + 2) % 3
-                    axis[m] = a[n, i] * b[o, j] - a[o, i] * b[n, j]
-                length = math.sqrt(axis[0] ** 2 + axis[1] ** 2 + axis[2] ** 2)
-            if length <= _PARALLEL:
-                gaps[p, k] = -np.inf
-                continue
-            along = reach = 0.0
-            for m in range(3):
-                along += offset[p, m] * axis[m]
-                one = other = 0.0
-                for n in range(3):
-                    one += a[n, m] * axis[n]
-                    other += b[n, m] * axis[n]
-                reach += halves_a[p, m] * abs(one) + halves_b[p, m] * abs(other)
-            gaps[p, k] = (abs(along) - reach) / length
+    crossed = np.cross(axes_a[:, :, :, None], axes_b[:, :, None, :], axis=1).reshape(-1, 3, 9)
+    axes = np.concatenate([axes_a, axes_b, crossed], axis=2)
+    length = np.linalg.norm(axes, axis=1)
+    usable = length > _PARALLEL
+    axes = axes / np.where(usable, length, 1.0)[:, None, :]
+    reach_a = np.einsum("pi,pik->pk", halves_a, np.abs(axes_a.mT @ axes))
+    reach_b = np.einsum("pi,pik->pk", halves_b, np.abs(axes_b.mT @ axes))
+    along = np.abs(np.einsum("pi,pik->pk", offset, axes))
+    return np.where(usable, along - reach_a - reach_b, -np.inf)
 
 
 def _candidates(boxes: PartBoxes, distance: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
