@@ -8,8 +8,8 @@ carry or drive last as long as the engine says.
 
 An impact is an approach at speed and the rebound after it: the engine's contact pushes out again
 what has gone into it, with a force that falls. Bodies that come near at speed once more, with the
-same brick or another one, hit anew: a neck that strikes the ground a hundredth of a second after
-the body bends the other way, and one mean of both would bend nothing.
+same brick or another one, hit anew: the second hit may bend them the other way, which a mean of
+both would hide.
 """
 
 from __future__ import annotations
