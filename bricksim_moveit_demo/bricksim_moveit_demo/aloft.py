@@ -40,7 +40,7 @@ from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, b
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.sighting import averaged
 
-_MEETINGS = ((0.55, 0.5), (0.5, 0.42), (0.6, 0.42))
+MEETINGS = ((0.55, 0.5), (0.5, 0.42), (0.6, 0.42))
 """Where the hands meet: distance from the holding arm's base and height [m]."""
 _TURNS = (0.0, 0.5, -0.5)
 """Directions of the holding hand there, from straight away from its base [rad]."""
@@ -281,7 +281,7 @@ def _gather(taker: Hand, giver: Hand, group: HeldGroup) -> None:
             continue
         except UnreachableError:
             pass
-        seat = (part, transform(_at_base(taker, *_MEETINGS[0])))
+        seat = (part, transform(at_base(taker, *MEETINGS[0])))
         regrasp(giver, giver.chooser.fitting(options, seat), options, seat, taker)
     stand_back(taker)
 
@@ -308,15 +308,15 @@ def _holds(
         tool, opening = hold.part_T_tool, taker.chooser.opening(hold)
         if not all(hand_is_free(tool, w, others, clearance) for w in (opening, hold.width)):
             continue
-        own = [box for w in (opening, hold.width) for box in _hand(tool, w)]
-        if not all(any(_apart(own, boxes) for boxes in ways) for ways in needs):
+        own = [box for w in (opening, hold.width) for box in hand_at(tool, w)]
+        if not all(any(apart(own, boxes) for boxes in ways) for ways in needs):
             continue
-        fitting = [o for o in offers if _apart(own, _boxes(o, o.part_T_tool))]
+        fitting = [o for o in offers if apart(own, grip_boxes(o, o.part_T_tool))]
         if fitting:
             yield hold, fitting[:_OFFERS]
 
 
-def _apart(boxes: Sequence[Box], others: Sequence[Box]) -> bool:
+def apart(boxes: Sequence[Box], others: Sequence[Box]) -> bool:
     """Whether the boxes of two hands leave a gap."""
     return not any(boxes_overlap(box, others, _GAP).any() for box in boxes)
 
@@ -327,7 +327,7 @@ def _hands(
     """Boxes of the other hand in the frame of the held part, for some ways to hold another one."""
     options = itertools.chain(candidates, _own(giver, whole, part))
     return [
-        _boxes(grasp, relative_pose(whole, holder, held) @ grasp.part_T_tool)
+        grip_boxes(grasp, relative_pose(whole, holder, held) @ grasp.part_T_tool)
         for held, grasp in itertools.islice(options, _SHAPED)
         if held in whole and whole.component_of(held) == whole.component_of(holder)
     ]
@@ -338,12 +338,14 @@ def _own(giver: Hand, whole: BrickTopologyGraph, part: int) -> Iterator[tuple[in
         yield part, grasp
 
 
-def _boxes(grasp: Grasp, tool: Array) -> list[Box]:
+def grip_boxes(grasp: Grasp, tool: Array) -> list[Box]:
     """Boxes of a hand that grips, and then lets go, at a tool pose."""
-    return [box for w in (grasp.width, grasp.width + 2.0 * grasp.release) for box in _hand(tool, w)]
+    return [
+        box for w in (grasp.width, grasp.width + 2.0 * grasp.release) for box in hand_at(tool, w)
+    ]
 
 
-def _hand(tool: Array, width: float) -> list[Box]:
+def hand_at(tool: Array, width: float) -> list[Box]:
     """Boxes of a hand at a tool pose with a distance of its pads [m]."""
     return [Box(box.size, tool @ box.pose) for box in hand_boxes(width)]
 
@@ -354,12 +356,12 @@ def _meetings(taker: Hand, hold: Grasp) -> Iterator[Array]:
     base = taker.motion.arm.world_T_base
     approach = hold.part_T_tool[:3, 2]
     ahead = math.atan2(base[1, 0], base[0, 0]) - math.atan2(approach[1], approach[0])
-    for place, turn in itertools.product(_MEETINGS, _TURNS):
+    for place, turn in itertools.product(MEETINGS, _TURNS):
         half = 0.5 * (ahead + turn)
-        yield transform(_at_base(taker, *place), [0.0, 0.0, math.sin(half), math.cos(half)])
+        yield transform(at_base(taker, *place), [0.0, 0.0, math.sin(half), math.cos(half)])
 
 
-def _at_base(taker: Hand, distance: float, height: float) -> Array:
+def at_base(taker: Hand, distance: float, height: float) -> Array:
     """(3,) point [m], world, ahead of an arm's base."""
     return (taker.motion.arm.world_T_base @ [distance, 0.0, height, 1.0])[:3]
 
@@ -379,7 +381,7 @@ def _holding_scene(
     there = replace(scene, objects={**scene.objects, name: box})
     there = there.allowing((link, name) for link in giver.motion.arm.hand_links)
     assert choice.above_seat is not None
-    offered = _moved_to(giver, there, choice.above_seat, meeting, choice.grasp)
+    offered = moved_to(giver, there, choice.above_seat, meeting, choice.grasp)
     p, tool = taker.parameters, meeting @ hold.part_T_tool
     before = tool.copy()
     before[:3, 3] -= 2.0 * p.approach_height * tool[:3, 2]
@@ -388,13 +390,13 @@ def _holding_scene(
     )
     near = opened.allowing((link, name) for link in taker.motion.arm.hand_links)
     start = taker.chooser.line_start(opened, near, before, tool)
-    held = _moved_to(taker, near, start, meeting, hold)
+    held = moved_to(taker, near, start, meeting, hold)
     arm = giver.motion.arm
     back = dict(zip(arm.joints, READY, strict=True)) | dict.fromkeys(arm.fingers, 0.04)
     return held.with_positions(back)
 
 
-def _moved_to(
+def moved_to(
     hand: Hand, scene: PlanningScene, start: Array, part_pose: Array, grasp: Grasp
 ) -> PlanningScene:
     """A scene after a straight motion of an arm from joint positions to a grasp.

@@ -211,13 +211,20 @@ class _Joining:
         for part in base:
             self.together[part] = set(base)
 
-    def add(self, step: Step, standing: Collection[int], holder: int | None = None) -> None:
+    def add(
+        self,
+        step: Step,
+        standing: Collection[int],
+        holder: int | None = None,
+        keep: bool = False,
+    ) -> None:
         """Carries out a step, pressing onto some of the parts that stand there.
 
         Args:
             step: The step.
             standing: The parts that are there.
             holder: The part that a second hand holds in the air meanwhile; None: there is none.
+            keep: True: all stays in the hand.
 
         Raises:
             StructureError: It needs what the arms cannot do.
@@ -252,7 +259,8 @@ class _Joining:
             goals.append(InsertionGoal(link.hole_part, link.stud_part, link.offset, link.yaw))
         # What hangs from a brick that is still in the hand cannot topple.
         self.insertions += [
-            Insertion(goal, self._holds(step), goal is goals[-1], holder) for goal in goals
+            Insertion(goal, self._holds(step), goal is goals[-1] and not keep, holder)
+            for goal in goals
         ]
 
     def _join(self, step: Step, inner: SubAssembly) -> None:
@@ -265,8 +273,11 @@ class _Joining:
                 if part.subassembly is not None:
                     self._join(part, part.subassembly)
         for part in inner.steps:
-            self.add(part, inside, inner.holder)
-            inside.update(part.parts)
+            if inner.in_hand:
+                self.add(part, part.supports, keep=True)
+            else:
+                self.add(part, inside, inner.holder)
+                inside.update(part.parts)
         self._joined.append(step)
 
     def _refusal(self, step: Step, holder: int | None) -> str:
@@ -277,6 +288,8 @@ class _Joining:
             return f"need a {which} hand at part {needed} while they are pressed on"
         if inner is None:
             return ""
+        if inner.in_hand and self._arms < 2:
+            return "need a second hand that holds them while the first one takes them lower down"
         if inner.from_below:
             return "are put on from below, which the arms do not do"
         if inner.holder is None:
@@ -347,6 +360,18 @@ def _in_hand(steps: Sequence[Insertion]) -> tuple[Insertion, ...]:
     return tuple(chain)
 
 
+def _hanging(steps: Sequence[Insertion]) -> tuple[Insertion, ...]:
+    """The first step and those that go on with all that it leaves in the hand: each presses it onto
+    the next brick below."""
+    chain = [steps[0]]
+    for step in steps[1:]:
+        last = chain[-1]
+        if last.release or step.goal.part != last.goal.target:
+            break
+        chain.append(step)
+    return tuple(chain)
+
+
 def _before_firm(steps: Sequence[Insertion], firm: Collection[int]) -> list[Insertion]:
     """Steps that join parts to what does not stand firm yet."""
     standing, loose = set(firm), []
@@ -358,8 +383,13 @@ def _before_firm(steps: Sequence[Insertion], firm: Collection[int]) -> list[Inse
     return loose
 
 
-def _join_of(step: Insertion, ids: Mapping[int, int]) -> Join:
-    """A step in ids of the scene."""
+def join_of(step: Insertion, ids: Mapping[int, int]) -> Join:
+    """A step in ids of the scene.
+
+    Args:
+        step: In ids of the structure.
+        ids: World part ids by structure part ids; those that are not named are the same.
+    """
     goal = replace(
         step.goal,
         part=ids.get(step.goal.part, step.goal.part),
@@ -477,17 +507,20 @@ class StructureBuilder:
             The arm for which it does, None if it does for none; the report of a canceled task.
         """
         part = steps[0].goal.part
+        hanging = [join_of(step, ids) for step in _hanging(steps)]
+        if len(hanging) > 1 and len(self._order(hanging[0].goal.part)) == len(self._handlers):
+            return self._lay_ready(hanging)
         if steps[0].holder is not None or len(self._order(ids.get(part, part))) < len(
             self._handlers
         ):
             return None, None
         chain = _in_hand(steps)
-        goals = [_join_of(step, ids).goal for step in chain]
+        goals = [join_of(step, ids).goal for step in chain]
         graph, world = self._world.graph, self._world
         firm = _named((p for p in graph.part_ids if world.is_fixed(p)), ids)
         loose = _before_firm(steps[len(chain) :], firm)
-        later = [_join_of(step, ids).goal for step in loose]
-        seats = [_join_of(step, ids).goal for step in steps[len(chain) :] if step not in loose]
+        later = [join_of(step, ids).goal for step in loose]
+        seats = [join_of(step, ids).goal for step in steps[len(chain) :] if step not in loose]
         if any(p not in graph for g in goals for p in (g.part, g.target)) or all(
             world.is_fixed(g.target) for g in goals
         ):
@@ -505,6 +538,19 @@ class StructureBuilder:
                 return None, report
         return None, None
 
+    def _lay_ready(self, joins: Sequence[Join]) -> tuple[str | None, Report | None]:
+        """Sees to it that bricks that are joined in one hand lie where it gets to them: the hand
+        that is nearest to where all goes in the end. Returns as `_site`."""
+        report: Report | None = None
+        for name in self._order(joins[-1].goal.target):
+            others = [handler for other, handler in self._handlers.items() if other != name]
+            report = self._handlers[name].lay_ready(joins, others)
+            if report.success:
+                return name, None
+            if report.outcome is not Outcome.UNREACHABLE:
+                break
+        return None, report
+
     def _insert(
         self,
         chain: Sequence[Insertion],
@@ -515,8 +561,8 @@ class StructureBuilder:
     ) -> Report:
         """Lets the nearest arm that reaches do the first step of those for which its part stays in
         the hand, or a given one first."""
-        step, join = chain[0], _join_of(chain[0], ids)
-        then = [_join_of(later, ids).goal for later in chain[1:]]
+        step, join = chain[0], join_of(chain[0], ids)
+        then = [join_of(later, ids).goal for later in chain[1:]]
         then = [goal for goal in then if goal.target in self._world.graph]
         report: Report | None = None
         order = sorted(self._order(join.goal.part), key=lambda name: name != first)
@@ -556,8 +602,8 @@ class StructureBuilder:
         self, holder: int, steps: Sequence[Insertion], ids: Mapping[int, int]
     ) -> Report | None:
         held = _held_together(steps)
-        onto = _join_of(steps[len(held)], ids)
-        group = HeldGroup(holder, tuple(_join_of(step, ids) for step in held), onto)
+        onto = join_of(steps[len(held)], ids)
+        group = HeldGroup(holder, tuple(join_of(step, ids) for step in held), onto)
         report: Report | None = None
         # A canceled task left it there.
         holding = [name for name, h in self._handlers.items() if h.holds_aloft(holder)]

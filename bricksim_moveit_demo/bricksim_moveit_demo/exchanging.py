@@ -114,9 +114,11 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand, seen: Array | None
     scene = world.planning_scene().allowing(pairs)
     motion.go_straight([tool], p.approach_speed, scene, free=True)
     hand.enter(Stage.GRASPING)
-    # Both hands on one brick: the one that gives yields, so that they do not pull at it.
-    giver.motion.controller.give_way(True)
+    # Both hands on one brick: the one that takes yields, so that they do not pull at it. The other
+    # one bears what hangs on it: yielding, it would fall with it.
+    motion.controller.give_way(True)
     hand.close(part_id, grasp)
+    motion.controller.give_way(False)
     hand.look_at_grip()
     hand.require_whole(given, "when it was taken")
     giver.let_go()

@@ -89,6 +89,10 @@ class Hand:
         self._deadline = float("inf")
         self.use(parameters)
 
+    def elsewhere(self, world: World) -> Hand:
+        """The same arm in another scene, for plans; it holds nothing there."""
+        return Hand(world, self.motion.planner, self.motion.arm.name, self.parameters, None)
+
     def use(self, parameters: TaskParameters) -> None:
         """Takes over the numbers of a task."""
         self.parameters = parameters
@@ -212,7 +216,9 @@ class Hand:
             # With hardly any room one finger would still press on a brick that shifted: they open
             # a little farther, gently because of the neighbours.
             release, force = release + _SHIFT, p.align_force
-        motion.move_gripper(min(self.grasp.width + 2.0 * release, MAX_WIDTH), force)
+        # What hangs together passes slowly to what holds it then: let go of at once, it jerks.
+        speed = p.align_speed if len(motion.carried()) > 1 else None
+        motion.move_gripper(min(self.grasp.width + 2.0 * release, MAX_WIDTH), force, speed)
         self.forget_grip()
         self.enter(Stage.RETREATING)
         beside = near(self.world, held, within=TIP_THICKNESS + release)

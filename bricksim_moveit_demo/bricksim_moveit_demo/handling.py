@@ -10,6 +10,7 @@ from bricksim_core.errors import UnknownIdError
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.aloft import (
     HeldGroup,
+    Join,
     clear_hands,
     hold_aloft,
     holds_aloft,
@@ -27,6 +28,7 @@ from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.placing import put_down
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.recovering import clear_hand, recover
+from bricksim_moveit_demo.regripping import lay_ready, ready_grip
 from bricksim_moveit_demo.removing import require_removable, try_removal
 from bricksim_moveit_demo.reports import Feedback, InsertionGoal, Report, Stage
 from bricksim_moveit_demo.siting import prepare
@@ -197,6 +199,25 @@ class BrickHandler:
         """Takes a brick out of another arm's gripper; raises as `exchanging.take`."""
         take(self.hand, part_id, grasp, giver.hand)
 
+    def lay_ready(self, joins: Sequence[Join], others: Sequence[BrickHandler]) -> Report:
+        """Moves bricks to where this arm joins them in the hand; see `regripping.lay_ready`.
+
+        Args:
+            joins: What is pressed onto what: the part of each is the target of the one before.
+            others: Other arms, which may move the bricks, too.
+        """
+        hands = [self.hand, *(other.hand for other in others)]
+
+        def task(_record: _Record) -> tuple[int, ...]:
+            for hand in hands:
+                hand.use(self.parameters)
+                put_down(hand)
+                stand_back(hand)
+            lay_ready(self.hand, hands, joins)
+            return ()
+
+        return self._run(joins[0].goal.target, None, task)
+
     def hand_over(self, group: HeldGroup, taker: BrickHandler, *, bring: bool = False) -> Report:
         """Picks the part that a group is joined to and has another arm hold it in the air.
 
@@ -339,6 +360,11 @@ class BrickHandler:
             f"connections still break after {_REPAIRS} repairs", Outcome.STRUCTURE_BROKE
         )
 
+    @staticmethod
+    def _may_help(other: BrickHandler, job: InsertionTask) -> bool:
+        """Whether another arm is free, or holds what is to be inserted."""
+        return other.motion.held is None or job.goal.part in other.motion.carried()
+
     def _try_insertion(
         self, record: _Record, job: InsertionTask, others: Sequence[BrickHandler]
     ) -> None:
@@ -353,7 +379,9 @@ class BrickHandler:
             stand_aside()
             # What came apart in another try is joined again first.
             for part in (*broken_inside(self._world.graph, job), job):
-                free = next((o.hand for o in others if o.motion.held is None), None)
+                free = next((o.hand for o in others if self._may_help(o, part)), None)
+                if free is not None:
+                    ready_grip(self.hand, free, part)
                 brace = None if free is None else Brace(free, self.hand, part)
                 try_insertion(self.hand, part, brace)
                 stand_aside()

@@ -6,9 +6,9 @@ from __future__ import annotations
 from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.hand import Hand
-from bricksim_moveit_demo.inserting import InsertionTask, release
+from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, release
 from bricksim_moveit_demo.placing import put_down
-from bricksim_moveit_demo.removing import pull_free, require_removable, try_removal
+from bricksim_moveit_demo.removing import pull_free, pull_off, require_removable, try_removal
 from bricksim_moveit_demo.reports import Stage
 
 
@@ -59,18 +59,19 @@ def clear_hand(hand: Hand, part_id: int) -> None:
 
 
 def _take_off_again(hand: Hand, job: InsertionTask, what: str) -> None:
-    """Takes a single brick off a wrong seat.
+    """Takes a brick, or what hangs together, off a wrong seat.
 
     Raises:
         TaskError: It stays there.
     """
-    if len(job.wanted.parts) > 1:
-        raise TaskError(
-            f"{what} together with the bricks connected to it", Outcome.WRONG_CONNECTION
-        )
+    part, parts = job.goal.part, job.wanted.parts
     try:
-        require_removable(hand, job.goal.part, "twist")
-        try_removal(hand, job.goal.part, "twist")
+        if len(parts) > 1:
+            options = [o for o in own_candidates(hand, part) if o[0] in parts]
+            pull_off(hand, parts, options)
+        else:
+            require_removable(hand, part, "twist")
+            try_removal(hand, part, "twist")
     except TaskError as error:
         if error.outcome is Outcome.CANCELED:
             raise

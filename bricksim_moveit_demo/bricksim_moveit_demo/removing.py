@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -67,12 +67,12 @@ def try_removal(hand: Hand, part_id: int, method: str, place: Array | None = Non
     Raises:
         TaskError: It did not work.
     """
-    world, p, motion = hand.world, hand.parameters, hand.motion
+    world, p = hand.world, hand.parameters
     shape = world.graph.part(part_id).shape
     options = [(part_id, grasp) for grasp in grasps(shape, p)]
     hand.enter(Stage.PLANNING)
     if not world.graph.connections_of(part_id):
-        if motion.held != part_id:
+        if hand.motion.held != part_id:
             # It came off in another try and was lost.
             turn_upright(hand, part_id)
             hand.grip(hand.chooser.choose(options, hand.locate))
@@ -80,35 +80,61 @@ def try_removal(hand: Hand, part_id: int, method: str, place: Array | None = Non
         return
     mark = len(world.events)
     others = _others(world, part_id)
-    choice = hand.chooser.choose(options, hand.locate, skip=hand.attempt - 1)
-    hand.reach(choice)
-    hand.enter(Stage.GRASPING)
-    # The brick stands firm: the arm yields while the fingers find their place on it.
-    motion.controller.give_way(True)
-    hand.close(part_id, choice.grasp, p.pull_grip_force)
-    hand.enter(Stage.LIFTING)
-    motion.controller.give_way(False)
-    motion.tare(p.settle_time)
-    if method == "twist":
-        _twist(hand, choice.grasp)
-    pull_free(hand, [part_id])
-    if world.graph.connections_of(part_id):
-        motion.controller.give_way(True)
-        motion.move_gripper(hand.chooser.opening(choice.grasp), p.grip_force)
-        hand.forget_grip()
-        raise TaskError(
-            f"brick {part_id} does not come off with {p.pull_force:.0f} N", Outcome.FORCE_LIMIT
-        )
-    motion.wait(p.settle_time)
-    hand.require_held()
-    hand.look_at_grip()
-    put_down(hand, place)
+    pull_off(hand, [part_id], options, method, place)
     hand.enter(Stage.VERIFYING)
     lost = [
         key for key in lost_connections(world.graph, world.events[mark:]) if part_id not in key[:2]
     ]
     if lost or _others(world, part_id) != others:
         raise TaskError(f"connections {lost} broke, too", Outcome.STRUCTURE_BROKE)
+
+
+def pull_off(
+    hand: Hand,
+    parts: Collection[int],
+    options: Sequence[tuple[int, Grasp]],
+    method: str = "lift",
+    place: Array | None = None,
+) -> None:
+    """Takes hold of what the world holds, pulls it off and puts it on the table.
+
+    Args:
+        hand: The arm.
+        parts: What is to come off, together.
+        options: Ways to hold one of them.
+        method: One of `METHODS`.
+        place: (4, 4) world_T_part [m] where the held part goes; None: a free place.
+
+    Raises:
+        TaskError: It did not come off, or was lost.
+    """
+    p, motion = hand.parameters, hand.motion
+    hand.enter(Stage.PLANNING)
+    choice = hand.chooser.choose(options, hand.locate, skip=hand.attempt - 1)
+    hand.reach(choice)
+    hand.enter(Stage.GRASPING)
+    # It stands firm: the arm yields while the fingers find their place on it.
+    motion.controller.give_way(True)
+    hand.close(choice.part, choice.grasp, p.pull_grip_force)
+    hand.enter(Stage.LIFTING)
+    motion.controller.give_way(False)
+    motion.tare(p.settle_time)
+    if method == "twist":
+        _twist(hand, choice.grasp)
+    pull_free(hand, parts)
+    own, graph = set(parts), hand.world.graph
+    if any(not own.issuperset(key[:2]) for key in connections_of(graph, own)):
+        motion.controller.give_way(True)
+        motion.move_gripper(hand.chooser.opening(choice.grasp), p.grip_force)
+        hand.forget_grip()
+        raise TaskError(
+            f"brick {' with '.join(map(str, parts))} does not come off with {p.pull_force:.0f} N",
+            Outcome.FORCE_LIMIT,
+        )
+    motion.wait(p.settle_time)
+    hand.require_held()
+    hand.look_at_grip()
+    put_down(hand, place)
 
 
 def pull_free(hand: Hand, part_ids: Iterable[int]) -> None:

@@ -19,7 +19,7 @@ from bricksim_moveit_demo.building import BuildLog, StructureBuilder, Summary, n
 from bricksim_moveit_demo.description import one_arm, two_arms
 from bricksim_moveit_demo.errors import Outcome, outcome_of
 from bricksim_moveit_demo.filming import Film
-from bricksim_moveit_demo.foreseeing import plan_bearable
+from bricksim_moveit_demo.foreseeing import plan_bearable, within_reach
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, join_in_hand, lay_out_in_hand
 from bricksim_moveit_demo.layout import TableLayout, packing
@@ -143,6 +143,7 @@ def _assembled(
     film = _film(world, options)
     try:
         handlers = {a.name: BrickHandler(world, planner, a.name, options.parameters) for a in arms}
+        steps = within_reach(structure, steps, world, [h.hand for h in handlers.values()])
         builder = StructureBuilder(world, handlers, progress, starting, supply)
         return builder.build(steps), film
     finally:

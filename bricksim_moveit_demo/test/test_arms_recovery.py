@@ -142,6 +142,23 @@ def test_brick_on_a_wrong_seat_is_taken_off_and_picked_again():
     assert connections_of(b.world.graph, [1]) == {(0, 1, (4, 5), 0)}
 
 
+def test_group_on_a_wrong_seat_is_pulled_off_and_put_on_again():
+    """Somebody moves two bricks that hang together two studs on while the hand moves away."""
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
+    b.simulator.connect(1, 2, (0, 0), 0)
+
+    def move():
+        seated = [c.id for c in b.world.graph.connections_of(1) if c.stud_part == 0]
+        b.simulator.disconnect(seated)
+        b.simulator.connect(0, 1, (6, 5), 0)
+
+    _once(b, Stage.RETREATING, move, above=0.045)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.success, report.message
+    assert report.failures[0] is Outcome.WRONG_CONNECTION
+    assert connections_of(b.world.graph, [1, 2]) == {(0, 1, (4, 5), 0), (1, 2, (0, 0), 0)}
+
+
 def test_what_breaks_loose_elsewhere_is_put_back():
     b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
     b.simulator.connect(0, 2, (4, 9), 0)

@@ -27,11 +27,22 @@ class SubAssembly:
         holder: Part that a second hand holds from the start; None if they are joined standing on
             the table, where the first step puts a part down.
         from_below: The parts are put on from the hole side: seen upside down.
+        in_hand: They are joined from the top down in one hand: each step presses all that is in the
+            hand onto a part that lies on the table, and takes that along.
     """
 
     steps: tuple[Step, ...]
     holder: int | None = None
     from_below: bool = False
+    in_hand: bool = False
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The parts in the order in which they are joined."""
+        if self.in_hand:
+            return self.steps[0].parts + tuple(p for step in self.steps for p in step.supports)
+        first = () if self.holder is None else (self.holder,)
+        return first + tuple(p for step in self.steps for p in step.parts)
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ class Step:
             Empty if the plan was made without a gripper.
         press_utilization: Greatest load over capacity in the structure while it is pressed on.
         utilization: The same when it is in place and let go.
-        needs_support: Part that a second hand must hold meanwhile, None if none.
+        needs_support: Part at which a second hand must push back meanwhile, None if none.
         subassembly: How the parts are joined before; None for a single part.
     """
 
@@ -116,10 +127,11 @@ class AssemblyPlan:
         notes = []
         if inner is not None:
             where = f"held at {inner.holder}" if inner.holder is not None else "on the table"
+            where = "in one hand" if inner.in_hand else where
             below = ", from below" if inner.from_below else ""
             notes.append(f"joined before {where}{below}")
         if step.needs_support is not None:
-            notes.append(f"hold {step.needs_support}")
+            notes.append(f"push back at {step.needs_support}")
         what = "+".join(map(str, step.parts))
         if len(step.parts) == 1:
             what = self.names[step.parts[0]]
@@ -141,7 +153,9 @@ def _needs_two(step: Step) -> bool:
     if step.needs_support is not None:
         return True
     inner = step.subassembly
-    return inner is not None and (inner.holder is not None or any(map(_needs_two, inner.steps)))
+    if inner is None:
+        return False
+    return inner.in_hand or inner.holder is not None or any(map(_needs_two, inner.steps))
 
 
 def _grasp_text(step: Step) -> str:
@@ -184,6 +198,7 @@ def _step_dict(step: Step) -> dict[str, Any]:
         else {
             "holder": inner.holder,
             "from_below": inner.from_below,
+            "in_hand": inner.in_hand,
             "steps": [_step_dict(s) for s in inner.steps],
         },
     }

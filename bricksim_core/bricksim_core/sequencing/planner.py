@@ -28,6 +28,7 @@ def plan_assembly(
     press_on_rims: bool = False,
     arms: int = 2,
     base: Iterable[int] | None = None,
+    alone: Iterable[int] = (),
 ) -> AssemblyPlan:
     """Finds an order of insertions from above that builds a structure.
 
@@ -42,10 +43,12 @@ def plan_assembly(
         press_force: Force of each press [N], at the engaged studs.
         press_on_rims: True: each press may act on any side of the engaged studs as well as in their
             middle: a brick that comes down a little tilted stands on an edge of them.
-        arms: 1, or 2 to allow a second arm to hold a part during a press, or a sub-assembly. A
-            second arm is used only where one does not do.
+        arms: 1, or 2 to allow a second arm to push back during a press, to hold a sub-assembly
+            while others are joined to it, or while the first one takes it in another grip. A second
+            arm is used only where one does not do.
         base: Ids of the parts that are there from the start (a base plate, what was built before);
             None takes the fixed parts and a base plate under everything.
+        alone: Ids of parts for whose press a second hand has no place to push back.
 
     Raises:
         SequenceError: There is no such order, or none was found with the checks allowed; names the
@@ -76,7 +79,9 @@ def plan_assembly(
         hands, careful = way
         last = (hands, careful) == (arms, False)
         effort = Effort(checks if last else checks // 3)
-        options = SearchOptions(gripper, check, press_force, hands, effort, press_on_rims, careful)
+        options = SearchOptions(
+            gripper, check, press_force, hands, effort, press_on_rims, careful, frozenset(alone)
+        )
         try:
             steps = Search(piece, base, fixed & base, ground, options).run()
             break

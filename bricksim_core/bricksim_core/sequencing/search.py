@@ -24,6 +24,7 @@ reasoning about mechanical assembly", Artificial Intelligence 71 (1994).
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,8 @@ _DEEPEST = 2
 """Levels of sub-assemblies."""
 _BEGINNINGS = (8, 2, 2)
 """How often the search begins at most, by level."""
+_HELD_LOW = 3
+"""How many of the lowest parts of what is joined in one hand may be between the fingers."""
 _SHOWN = 3
 _SCRAPES = (0, 1, 3)
 """What it costs if none, one or both fingertips scrape along neighbours: one can be kept off."""
@@ -78,11 +81,13 @@ class SearchOptions:
         gripper: The gripper; None for hands that find room everywhere.
         check: Verdict on half-built structures.
         press_force: Force of each press [N].
-        arms: 1, or 2: a second arm can hold a part during a press, or a sub-assembly.
+        arms: 1, or 2: a second arm can push back during a press, hold a sub-assembly while others
+            are joined to it, or while the first one takes it elsewhere.
         effort: Checks that may be made.
         rims: True: a press may act on each side of the engaged studs, too.
         careful: True: grasps with which both fingertips scrape are none: a hand cannot keep off
             both sides.
+        alone: Parts for whose press no second hand has a place.
     """
 
     gripper: GripperModel | None
@@ -92,6 +97,7 @@ class SearchOptions:
     effort: Effort
     rims: bool = False
     careful: bool = False
+    alone: frozenset[int] = frozenset()
 
 
 _Reason = str | Callable[[], str]
@@ -244,6 +250,12 @@ class Search:
             if self._options.arms == 2:
                 for candidate in candidates:
                     yield from self._take(state, candidate, supported=True)
+        if self._options.arms == 2 and self._level == 0:
+            groups = self._all_groups(parts)
+            for supported, group in itertools.product((False, True), groups):
+                hanging = self._hanging(state, group, supported)
+                if hanging is not None:
+                    yield from self._take(state, hanging, supported=supported)
 
     def _rank(self, i: int) -> tuple[int, int, int, int]:
         box = self._piece.boxes[i]
@@ -354,39 +366,46 @@ class Search:
         if self._options.effort.left <= 0:
             self._blame(state, group, "it was not tried: the checks allowed are used up")
             return
+        if supported and not self._options.alone.isdisjoint(piece.ids(group)):
+            return
         stands = statics.stands(rest)
         if not stands.stable:
             self._blame(state, group, f"what is there before it does not stand: {stands.reason}")
             return
-        support, press = None, Verdict(True, stands.utilization)
-        if joints and supported:
-            for joint in sorted(joints, key=lambda j: -j.studs):
-                press = statics.bears_press(rest, group, joints, joint.lower)
-                if press.stable:
-                    support = piece.part_ids[joint.lower]
-                    break
-        elif joints:
-            press = statics.bears_press(rest, group, joints)
+        press, support = self._pressed(rest, group, joints, supported)
         if not press.stable:
             force = self._options.press_force
             reason = f"pressing it on with {force:g} N breaks what is there: {press.reason}"
             self._blame(state, group, reason)
             return
-        inner, order = candidate.inner, piece.ids(group)
-        if inner is not None:
-            first = () if inner.holder is None else (inner.holder,)
-            order = first + tuple(p for step in inner.steps for p in step.parts)
+        inner = candidate.inner
         step = Step(
-            parts=order,
+            parts=piece.ids(group) if inner is None else inner.order,
             supports=tuple(dict.fromkeys(piece.part_ids[j.lower] for j in joints)),
             connections=tuple(sorted(j.connection for j in joints)),
             grasps=tuple(candidate.grasps),
-            press_utilization=press.utilization,
+            press_utilization=max(press.utilization, stands.utilization),
             utilization=state.verdict.utilization,
             needs_support=support,
             subassembly=inner,
         )
         yield step, rest
+
+    def _pressed(
+        self, rest: int, group: int, joints: list[Joint], supported: bool
+    ) -> tuple[Verdict, int | None]:
+        """Verdict on the press of a group on the rest, and the part at which a second hand pushes
+        back if it is to."""
+        piece, statics = self._piece, self._statics
+        verdict = Verdict(True, 0.0)
+        if joints and not supported:
+            verdict = statics.bears_press(rest, group, joints)
+        elif joints:
+            for joint in sorted(joints, key=lambda j: -j.studs):
+                verdict = statics.bears_press(rest, group, joints, joint.lower)
+                if verdict.stable:
+                    return verdict, piece.part_ids[joint.lower]
+        return verdict, None
 
     def _blame(self, state: _State, group: int, reason: str) -> None:
         single = group.bit_count() == 1
@@ -411,13 +430,18 @@ class Search:
         groups = dict.fromkeys(g for i in seeds if (g := self._closure(parts, 1 << i)))
         return sorted(groups, key=lambda g: (g.bit_count(), -g))
 
-    def _closure(self, parts: int, group: int) -> int:
+    def _all_groups(self, parts: int) -> list[int]:
+        """Groups of any size that some part brings along, the smallest first."""
+        closures = (self._closure(parts, 1 << i, len(self._piece.part_ids)) for i in rows_of(parts))
+        return sorted(dict.fromkeys(g for g in closures if g), key=lambda g: (g.bit_count(), -g))
+
+    def _closure(self, parts: int, group: int, most: int = _LARGEST_GROUP) -> int:
         """The least group with these parts that leaves nothing above it or in the air; 0 if that
-        is no proper group of connected parts."""
+        is no proper group of connected parts, or one of more than some parts."""
         piece = self._piece
         grown = group & parts
         while group := grown:
-            if group & self._base or group.bit_count() > _LARGEST_GROUP:
+            if group & self._base or group.bit_count() > most:
                 return 0
             for i in rows_of(group):
                 grown |= piece.over[i] & parts
@@ -457,6 +481,73 @@ class Search:
         for i in rows_of(group):
             state.joint.setdefault(i, (group, reasons[0]))
         return None
+
+    def _hanging(self, state: _State, group: int, supported: bool) -> _Candidate | None:
+        """A group that is joined in one hand and put on from there, if all goes that way."""
+        rest = state.parts & ~group
+        joints = self._joints(rest, group)
+        if not joints or self._options.effort.left <= 0:
+            return None
+        if not self._pressed(rest, group, joints, supported)[0].stable:
+            return None
+        grasps, _ = self._bearing_grasps(rest, group, joints)
+        steps: list[Step] = []
+        hanging = group
+        while grasps and hanging.bit_count() > 1:
+            step = self._step_in_hand(hanging)
+            if step is None:
+                return None
+            steps.append(step)
+            hanging = self._piece.mask(step.parts)
+        if not steps:
+            return None
+        return _Candidate(group, grasps, SubAssembly(tuple(reversed(steps)), in_hand=True))
+
+    def _step_in_hand(self, group: int) -> Step | None:
+        """How the lowest part of a group comes to it: from the table, the others pressed onto it;
+        None if it does not."""
+        piece = self._piece
+        bottom = piece.boxes[:, 2]
+        low, second, *_ = sorted(rows_of(group), key=lambda i: int(bottom[i]))
+        upper = group & ~(1 << low)
+        # What is as low would meet the table.
+        if bottom[second] == bottom[low] or piece.reach(upper & -upper, upper) != upper:
+            return None
+        joints = self._joints(1 << low, upper)
+        grasps, press = self._bearing_grasps(1 << low, upper, joints)
+        if not grasps:
+            return None
+        whole = self._statics.holds_together(group, piece.mask([grasps[0].part]), [])
+        if not whole.stable:
+            return None
+        return Step(
+            parts=piece.ids(upper),
+            supports=(piece.part_ids[low],),
+            connections=tuple(sorted(j.connection for j in joints)),
+            grasps=tuple(grasps),
+            press_utilization=press,
+            utilization=whole.utilization,
+        )
+
+    def _bearing_grasps(
+        self, rest: int, group: int, joints: list[Joint]
+    ) -> tuple[list[Grasp], float]:
+        """Grasps of a group that hangs in one hand and bears the press there, the lowest first:
+        what it is pressed onto comes along. And the utilization with the first of them."""
+        piece, statics = self._piece, self._statics
+        found: list[Grasp] = []
+        press: list[float] = []
+        if self._options.gripper is None:
+            return found, 0.0
+        for i in sorted(rows_of(group), key=lambda i: int(piece.boxes[i, 2]))[:_HELD_LOW]:
+            grasps = self._grasps(rest | group & ~(1 << i), piece.held(i))
+            if not grasps:
+                continue
+            verdict = statics.holds_together(group, 1 << i, joints)
+            if verdict.stable:
+                found += grasps
+                press.append(verdict.utilization)
+        return found, press[0] if press else 0.0
 
     def _joined(self, group: int) -> SubAssembly | SequenceError:
         """How to join a group aside, or why that is not possible."""

@@ -15,6 +15,10 @@ from bricksim_core.sequencing.workpiece import Joint, Workpiece
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology import Structure
 
+_LAG = 1.0 / 1.2
+"""How much of a press [-] another hand that pushes back bears at least, and the other way round
+(measured: it follows with a lag of a sixth of a second)."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -95,7 +99,7 @@ class Statics:
             structure = replace(structure, component_poses=poses, ground=None)
         self._structure = structure
         self._focus = ((1 << len(piece.part_ids)) - 1, structure)
-        self._verdicts: dict[tuple[int, int, frozenset[int]], Verdict] = {}
+        self._verdicts: dict[tuple[int, int, frozenset[int], int | None], Verdict] = {}
 
     def focus(self, parts: int) -> None:
         """Tells that the next sets to be asked for are parts of this one: they are made from it."""
@@ -116,11 +120,19 @@ class Statics:
             parts: The parts that are there.
             group: The parts that are pressed on.
             joints: The connections that are to form.
-            supported: Row of a part that is held meanwhile.
+            supported: Row of a part at which a second hand pushes back: a rigid structure leaves
+                nothing to one that only holds. Its push lags behind the press or runs ahead.
         """
         loads = self._presses({(j, j.lower): -1.0 for j in joints})
-        extra = frozenset() if supported is None else {self._piece.part_ids[supported]}
-        return self._verdict(parts, group, frozenset(extra), loads)
+        if supported is None:
+            return self._verdict(parts, group, frozenset(), loads)
+        push = self._press({(j, j.lower): 1.0 for j in joints if j.lower == supported}, 0)
+        both = [
+            _added({part: pressed * wrench for part, wrench in press.items()}, push, pushed)
+            for press in loads
+            for pressed, pushed in ((1.0, _LAG), (_LAG, 1.0))
+        ]
+        return self._verdict(parts, group, frozenset(), both, supported)
 
     def holds_together(self, group: int, held: int, joints: Sequence[Joint]) -> Verdict:
         """Verdict on a group that is held at some parts and pressed on others by them.
@@ -174,11 +186,12 @@ class Statics:
         case: int,
         held: frozenset[int],
         cases: Iterable[Mapping[int, Array]],
+        supported: int | None = None,
     ) -> Verdict:
         """The worst verdict of some loads; the first one that is not borne."""
         if not parts:
             return Verdict(True, 0.0)
-        key = (parts, case, held)
+        key = (parts, case, held, supported)
         if key not in self._verdicts:
             rest = self._only(parts)
             rest = replace(rest, fixed=rest.fixed | held)
@@ -192,3 +205,10 @@ class Statics:
                     break
             self._verdicts[key] = worst
         return self._verdicts[key]
+
+
+def _added(loads: dict[int, Array], others: Mapping[int, Array], share: float) -> dict[int, Array]:
+    """Loads [N, N m] by part id with a share of others on top."""
+    for part_id, wrench in others.items():
+        loads[part_id] = loads.get(part_id, np.zeros(6)) + share * wrench
+    return loads

@@ -19,7 +19,7 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import BuildLog, StructureBuilder, Summary, needed
 from bricksim_moveit_demo.errors import Outcome, TaskError, outcome_of
-from bricksim_moveit_demo.foreseeing import plan_bearable
+from bricksim_moveit_demo.foreseeing import plan_bearable, within_reach
 from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.layout import packing
 from bricksim_moveit_demo.matching import find_base, match_bricks, require_all
@@ -309,6 +309,8 @@ class TaskServer(Server):
         else:
             supply.begin(order)
             ids = supply.ids
+        hands = [handler.hand for handler in handlers.values()]
+        steps = within_reach(structure, steps, self._world, hands, ids)
         builder = StructureBuilder(self._world, handlers, progress, starting, supply)
         return builder.build(steps, ids, stop_at_failure)
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is joined in one hand is taken in another grip before a press breaks it."""
+
+import pytest
+from arms_support import bench, yawed
+
+from bricksim_core.events import EventKind
+from bricksim_core.parts import BrickShape
+from bricksim_moveit_demo.aloft import Join
+from bricksim_moveit_demo.building import Insertion, StructureBuilder
+from bricksim_moveit_demo.connections import connections_of
+from bricksim_moveit_demo.description import two_arms
+from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.reports import InsertionGoal
+from bricksim_moveit_demo.world import Noise
+
+LOW, HIGH = 1, 2
+ONTO_LOW = InsertionGoal(HIGH, LOW, (2, 0), 0)
+ONTO_PLATE = InsertionGoal(LOW, 0, (4, 5), 0)
+"""A step of two studs, put onto the plate as one."""
+
+
+def _table(least_press_force, low=(0.5, 0.25)):
+    shapes = {LOW: BrickShape(4, 2), HIGH: BrickShape(4, 2)}
+    poses = {LOW: yawed(*low), HIGH: yawed(0.5, -0.25)}
+    return bench(
+        shapes,
+        poses,
+        arms=two_arms(),
+        noise=Noise.of(1.0, 2.0),
+        parameters=TaskParameters(least_press_force=least_press_force),
+    )
+
+
+@pytest.mark.parametrize(("force", "exchanged"), [(2.0, False), (4.0, True)])
+def test_the_other_hand_holds_what_would_break_under_the_press(force, exchanged):
+    """Held at the upper brick, its joint bears 0.054 N m: 2 N with their margin, 14 mm beside its
+    edge, but not 4 N."""
+    scene = _table(force)
+    assert scene.helper is not None
+    arms = {h.motion.arm.name: h for h in (scene.handler, scene.helper)}
+    held = set()
+    scene.world.listeners.append(lambda _: held.update(scene.world.held.items()))
+    steps = [Insertion(ONTO_LOW, (), release=False), Insertion(ONTO_PLATE, ())]
+    summary = StructureBuilder(scene.world, arms).build(steps)
+    assert summary.success, summary.message
+    first, second = arms
+    assert ((second, LOW) in held or (second, HIGH) in held) == exchanged
+    assert ((first, LOW) in held) == exchanged
+    assert len(connections_of(scene.world.graph, [LOW, HIGH])) == 2
+    assert all(event.kind is not EventKind.BROKEN for event in scene.world.events)
+
+
+def test_brick_out_of_reach_is_brought_before_anything_is_joined():
+    scene = _table(2.0, low=(0.85, 0.35))
+    assert scene.helper is not None
+    joins = [Join(ONTO_LOW), Join(ONTO_PLATE)]
+    report = scene.handler.lay_ready(joins, [scene.helper])
+    assert report.success, report.message
+    assert scene.world.part_pose(LOW)[0, 3] < 0.75
