@@ -5,14 +5,21 @@ import re
 from pathlib import Path
 
 import pytest
+from arms_support import yawed
 
 from bricksim_core.errors import StructureError
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.sequencing import SequenceError, plan_assembly
-from bricksim_moveit_demo.building import base_part, insertions
-from bricksim_moveit_demo.foreseeing import plan_bearable, require_bearable
+from bricksim_core.simulator import Simulator
+from bricksim_moveit_demo.building import base_part, insertions, loose_bricks
+from bricksim_moveit_demo.description import two_arms
+from bricksim_moveit_demo.foreseeing import plan_bearable, require_bearable, within_reach
+from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
+from bricksim_moveit_demo.planning.protocol import PlanningOptions
 from bricksim_moveit_demo.scenes import SceneOptions, assemble
+from bricksim_moveit_demo.world import SimulatedWorld
 
 HARD = TaskParameters(least_press_force=3.0)
 DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
@@ -75,3 +82,29 @@ def test_guitar_is_planned_for_gentle_presses_only():
     steps = plan_bearable(structure, TaskParameters())
     joined = {part for step in steps for part in (step.goal.part, step.goal.target)}
     assert joined == set(structure.graph.part_ids)
+
+
+def test_press_without_a_place_for_the_second_hand_is_planned_anew():
+    """Long bricks, each at the end of the one below: the hand that is to push back at the third
+    one would stand in the table."""
+    lines = "2x2 (4,4,0)\n6x2 (4,4,1)\n2x2 (8,4,2)\n6x2 (8,4,3)\n"
+    structure = parse_structure(lines)
+    base, parameters = base_part(structure), TaskParameters()
+    poses = {p: yawed(0.3 + 0.1 * p, 0.3) for p in structure.graph.part_ids}
+    simulator = Simulator()
+    simulator.spawn(
+        loose_bricks(structure, {**poses, base: yawed(0.55, 0.0)}), part_ids={p: p for p in poses}
+    )
+    arms = two_arms()
+    world, planner = SimulatedWorld(simulator, arms), EmbeddedPlanner(arms, PlanningOptions())
+    hands = [BrickHandler(world, planner, arm.name, parameters).hand for arm in arms]
+    steps = plan_bearable(structure, parameters, 2)
+    assert all(step.release for step in steps)
+    found = within_reach(structure, steps, world, hands)
+    assert [(step.goal.part, step.goal.target) for step in found if not step.release] == [
+        (4, 3),
+        (3, 2),
+    ]
+    assert simulator.time == 0.0 and not world.held
+    # Where hands get to all places nothing is planned anew.
+    assert within_reach(structure, found, world, hands) == found

@@ -16,7 +16,8 @@ while more of the structure is there. No dead end is entered twice.
 A part that hangs from another cannot be put on alone, nor one that all sides hide from the gripper.
 Then the smallest groups are tried that can be taken away as one: some parts, with all that would
 lose its connection to the ground and all that stands above those. A group is planned in the same
-way, standing on the table or held by a second hand.
+way, standing on the table or held by a second hand. One that has no such way may be joined in one
+hand, from the top down: all of it is pressed onto its next part below, which lies on the table.
 
 The blocking relations are those of disassembly planning: R. H. Wilson and J.-C. Latombe, "Geometric
 reasoning about mechanical assembly", Artificial Intelligence 71 (1994).
@@ -229,7 +230,8 @@ class Search:
         """What can be taken away and what is left then.
 
         Layer by layer from the top: single parts, those with much room first, then those that give
-        room to others; groups; then all again with a second hand that holds against the press.
+        room to others; groups; then all again with a second hand that pushes back against the
+        press. In the end groups of any size that are joined in one hand.
         """
         piece, parts = self._piece, state.parts
         layers: dict[tuple[int, int], list[int]] = {}
