@@ -8,11 +8,10 @@ detection: whatever came to touch them would be inside other bricks of the compo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _FEW = 8
@@ -27,59 +26,39 @@ def exposed_parts(layout: ComponentLayout) -> tuple[NDArray[np.bool_], NDArray[n
     low, high = layout.boxes[:, 0], layout.boxes[:, 1]
     # Room for a layer of neighbours all around.
     origin = low.min(axis=0) - 1
-    low, high = (low - origin).T, (high - origin).T
-    size = high.max(axis=1) + 1
-    few = low.shape[1] < _FEW
-    if few or np.prod(size) > _SPARSE * _volume(low, high).sum():
-        exposed = np.ones(low.shape[1], dtype=np.bool_)
+    low, high = low - origin, high - origin
+    size = high.max(axis=0) + 1
+    few = len(low) < _FEW
+    if few or np.prod(size) > _SPARSE * np.prod(high - low, axis=1).sum():
+        exposed = np.ones(len(low), dtype=np.bool_)
         return exposed, exposed
-    # The layers of cells on the six sides of each body: three axes, below and above.
-    first, last = np.tile(low[:, None, None], (3, 2, 1)), np.tile(high[:, None, None], (3, 2, 1))
-    for axis in range(3):
-        first[axis, axis] = low[axis] - 1, high[axis]
-        last[axis, axis] = low[axis], high[axis] + 1
-    covered = _occupied(low, high, size, first, last) == _volume(first, last)
-    return ~covered.all(axis=(0, 1)), ~covered[2, 1]
+    occupied = np.zeros(tuple(size.tolist()), dtype=np.bool_)
+    covered = np.empty((len(low), 6), dtype=np.bool_)
+    _cover(low, high, occupied, covered)
+    return ~covered.all(axis=1), ~covered[:, 5]
 
 
-def _volume(first: IntArray, last: IntArray) -> IntArray:
-    x, y, z = last - first
-    return x * y * z
-
-
-def _occupied(
-    low: IntArray, high: IntArray, size: IntArray, first: IntArray, last: IntArray
-) -> IntArray:
-    """(...,) occupied cells in boxes of cells, by a summed-volume table.
+@compiled
+def _cover(
+    low: IntArray, high: IntArray, occupied: NDArray[np.bool_], covered: NDArray[np.bool_]
+) -> None:
+    """Writes which sides of bodies lie against others all over.
 
     Args:
-        low: (3, N) least cells of bodies, which do not overlap.
-        high: (3, N) greatest cells + 1.
-        size: (3,) cells of the grid.
-        first: (3, ...) least cells of the boxes.
-        last: (3, ...) greatest cells + 1.
+        low: (N, 3) least cells of the bodies.
+        high: (N, 3) greatest cells + 1.
+        occupied: (X, Y, Z) cells of the grid, empty; has room beyond all bodies.
+        covered: (N, 6) to be written: below and above along x, y and z.
     """
-    # Corner i of the grid is place i + 1 of the table, so that it begins with zeros.
-    shape = tuple((size + 2).tolist())
-    # A body is the sum along the axes of steps at its eight corners; the table is the sum of that.
-    places, signs = zip(*_corners(low + 1, high + 1, shape), strict=True)
-    weights = np.repeat(signs, low.shape[1])
-    table = np.bincount(np.concatenate(places), weights, int(np.prod(shape))).astype(np.int64)
-    table = table.reshape(shape)
-    for axis in (0, 1, 2, 0, 1, 2):
-        np.cumsum(table, axis=axis, out=table)
-    table = table.ravel()
-    total = np.zeros(first.shape[1:], dtype=np.int64)
-    for place, sign in _corners(first, last, shape):
-        total -= sign * table[place]
-    return total
-
-
-def _corners(
-    first: IntArray, last: IntArray, shape: tuple[int, ...]
-) -> Iterator[tuple[IntArray, int]]:
-    """Flat places of the eight corners of boxes in a table, and their signs."""
-    stride = (shape[1] * shape[2], shape[2], 1)
-    ends = [(f * s, la * s) for f, la, s in zip(first, last, stride, strict=True)]
-    for i, j, k in np.ndindex(2, 2, 2):
-        yield ends[0][i] + ends[1][j] + ends[2][k], (-1) ** (i + j + k)
+    for n in range(len(low)):
+        occupied[low[n, 0] : high[n, 0], low[n, 1] : high[n, 1], low[n, 2] : high[n, 2]] = True
+    first, last = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
+    for n in range(len(low)):
+        for side in range(6):
+            # The layer of cells next to the body on this side.
+            first[:], last[:] = low[n], high[n]
+            axis = side // 2
+            first[axis] = high[n, axis] if side % 2 else low[n, axis] - 1
+            last[axis] = first[axis] + 1
+            layer = occupied[first[0] : last[0], first[1] : last[1], first[2] : last[2]]
+            covered[n, side] = layer.all()

@@ -3,7 +3,7 @@
 
 MuJoCo walks a binary tree of axis-aligned boxes in the body's frame and asks nothing else of it, so
 the tree is a balanced one over the boxes along a space-filling curve (Morton order): its form hangs
-on the number of boxes alone, and bounds are worked out for whole levels at once.
+on the number of boxes alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array
 
 _BITS = 10
@@ -45,44 +46,55 @@ def box_tree(centres: Array, reach: Array) -> Tree:
     form = _form(len(centres))
     order = along_curve(centres)
     leaf = np.where(form.place < 0, -1, order[form.place])
+    bounds = np.empty((len(leaf), 6))
+    _bound(form.child, leaf, centres, reach, bounds)
+    return Tree(form.child, leaf, bounds)
+
+
+@compiled
+def _bound(
+    child: NDArray[np.intp], leaf: NDArray[np.intp], centres: Array, reach: Array, bounds: Array
+) -> None:
+    """Writes the bounds of a tree; see `Tree` and `box_tree`."""
     low, high = np.empty((len(leaf), 3)), np.empty((len(leaf), 3))
-    leaves = form.place >= 0
-    low[leaves], high[leaves] = (centres - reach)[leaf[leaves]], (centres + reach)[leaf[leaves]]
-    for nodes in form.levels:
-        first, second = form.child[nodes].T
-        low[nodes] = np.minimum(low[first], low[second])
-        high[nodes] = np.maximum(high[first], high[second])
-    return Tree(form.child, leaf, np.concatenate([0.5 * (low + high), 0.5 * (high - low)], axis=1))
+    for node in range(len(leaf) - 1, -1, -1):  # children come after their parents
+        for k in range(3):
+            if leaf[node] < 0:
+                first, second = child[node]
+                low[node, k] = min(low[first, k], low[second, k])
+                high[node, k] = max(high[first, k], high[second, k])
+            else:
+                low[node, k] = centres[leaf[node], k] - reach[leaf[node], k]
+                high[node, k] = centres[leaf[node], k] + reach[leaf[node], k]
+            bounds[node, k] = 0.5 * (low[node, k] + high[node, k])
+            bounds[node, 3 + k] = 0.5 * (high[node, k] - low[node, k])
 
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A balanced tree: children, place of each leaf (-1: inner), inner nodes from the bottom up."""
+    """A balanced tree: children, place of each leaf (-1: inner)."""
 
     child: NDArray[np.intp]
     place: NDArray[np.intp]
-    levels: tuple[NDArray[np.intp], ...]
 
 
 @lru_cache(maxsize=256)
 def _form(count: int) -> _Form:
     child = np.full((2 * count - 1, 2), -1, dtype=np.intp)
     place = np.full(2 * count - 1, -1, dtype=np.intp)
-    levels, used = [], 1
+    used = 1
     node, first, last = (np.array([value], dtype=np.intp) for value in (0, 0, count))
     while len(node):
         leaves = last - first == 1
         place[node[leaves]] = first[leaves]
         node, first, last = node[~leaves], first[~leaves], last[~leaves]
-        if len(node):
-            levels.append(node)
         middle = (first + last) // 2
         child[node] = used + np.arange(2 * len(node)).reshape(-1, 2)
         used += 2 * len(node)
         node = child[node].ravel()
         first = np.stack([first, middle], axis=1).ravel()
         last = np.stack([middle, last], axis=1).ravel()
-    return _Form(child, place, tuple(reversed(levels)))
+    return _Form(child, place)
 
 
 def along_curve(centres: Array) -> NDArray[np.intp]:
@@ -92,8 +104,15 @@ def along_curve(centres: Array) -> NDArray[np.intp]:
     low = centres.min(axis=0)
     size = max(float((centres.max(axis=0) - low).max()), 1e-12)
     cells = ((centres - low) * ((2**_BITS - 1) / size)).astype(np.int64)
-    code = np.zeros(len(centres), dtype=np.int64)
-    for bit in range(_BITS):
-        for axis in range(3):
-            code |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
-    return np.argsort(code, kind="stable")
+    return np.argsort(_interleaved(cells), kind="stable")
+
+
+@compiled
+def _interleaved(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N,) numbers along the curve of (N, 3) cells: their bits in turn."""
+    codes = np.zeros(len(cells), dtype=np.int64)
+    for n in range(len(cells)):
+        for bit in range(_BITS):
+            for axis in range(3):
+                codes[n] |= (cells[n, axis] >> bit & 1) << (3 * bit + axis)
+    return codes
