@@ -24,8 +24,7 @@ _FREE_MOVE = 3e-4
 _MOST_PARTS = 16
 _HIT_STEPS = 8
 """Steps in the time constant of a contact in which a hit is to be followed. Spins after a hit are
-then off by 4 % on average, and slips in the hits after it hang on the step no more than with
-shorter ones."""
+then off by 2 to 6 % on average (docs/sensitivity.md)."""
 
 State = tuple[Array, Array]
 """(K, 4, 4) poses world_T_component [m] and (K, 6) twists [m/s, rad/s] of all components."""
@@ -91,8 +90,8 @@ def step_parts(force_per_mass: float, timestep: float) -> int:
 
 
 def hit_parts(timestep: float, contact: ContactParameters) -> int:
-    """Into how many parts a step [s] is taken in which a component with connections hits something:
-    the answer then does not hang on the step."""
+    """Into how many parts a step [s] is taken in which a component with connections hits something,
+    so that what follows hangs little on the step."""
     return math.ceil(_HIT_STEPS * timestep / contact.duration(timestep) - 1e-9)
 
 
