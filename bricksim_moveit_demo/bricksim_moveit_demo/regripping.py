@@ -113,14 +113,17 @@ def ready_grip(hand: Hand, helper: Hand, job: InsertionTask) -> None:
         TaskError: It did not work.
     """
     if job.goal.part in helper.motion.carried():
-        _take_back(hand, helper, job)
-    elif job.goal.part in hand.motion.carried() and not _in_good_grip(hand, job):
-        try:
-            _regrip(hand, helper, job)
-        except UnreachableError:
-            # As it is, then, if it bears the press; nothing moved.
-            if not _bears(hand, job, hand.between):
-                raise
+        return _take_back(hand, helper, job)
+    carried = hand.motion.carried()
+    if len(carried) == 1 or job.goal.part not in carried or _in_good_grip(hand, job):
+        return None
+    hand.enter(Stage.PLANNING)
+    try:
+        exchange = _exchange(hand, helper, _good_grips(hand, helper, job))
+    except UnreachableError:
+        # As it is, then: if it is not borne, or needs a hand that pushes back, that is found there.
+        return None
+    return _regrip(hand, helper, exchange)
 
 
 # -- inside ---------------------------------------------------------------------------------------
@@ -135,16 +138,12 @@ def _in_good_grip(hand: Hand, job: InsertionTask) -> bool:
     return _bears(hand, job, hand.between) and bool(_reaching(hand, scene, graph, [grip], seat, 1))
 
 
-def _regrip(hand: Hand, helper: Hand, job: InsertionTask) -> None:
-    """Takes what a hand holds in another grip, in which it bears the press and gets to its seat;
-    the other hand holds it meanwhile.
+def _regrip(hand: Hand, helper: Hand, exchange: Exchange) -> None:
+    """Gives what a hand holds to the other one and takes it in another grip.
 
     Raises:
-        UnreachableError: There is no such grip, or no way for the hands; nothing moved.
         TaskError: It did not work.
     """
-    hand.enter(Stage.PLANNING)
-    exchange = _exchange(hand, helper, _good_grips(hand, helper, job))
     stand_back(helper)
     hand.enter(Stage.TRANSFERRING)
     hand.motion.go_to_joints([exchange.offer])
