@@ -29,7 +29,7 @@ from bricksim_moveit_demo.grasps import Grasp, grasps, hand_is_free, holding_gra
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, press_check, seat_pose
 from bricksim_moveit_demo.layout import flat
-from bricksim_moveit_demo.placing import free_places, move
+from bricksim_moveit_demo.placing import free_places, move, put_down
 from bricksim_moveit_demo.planning.scene import TABLE, PlanningScene, brick_name
 from bricksim_moveit_demo.presscheck import PressCheck
 from bricksim_moveit_demo.reports import Stage
@@ -112,8 +112,10 @@ def ready_grip(hand: Hand, helper: Hand, job: InsertionTask) -> None:
     Raises:
         TaskError: It did not work.
     """
-    if job.goal.part in helper.motion.carried():
-        return _take_back(hand, helper, job)
+    there = helper.motion.carried()
+    if job.goal.part in there:
+        # What hangs together might not stand on the table; a single brick is picked from there.
+        return _take_back(hand, helper, job) if len(there) > 1 else put_down(helper)
     carried = hand.motion.carried()
     if len(carried) == 1 or job.goal.part not in carried or _in_good_grip(hand, job):
         return None

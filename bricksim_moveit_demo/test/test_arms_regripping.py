@@ -10,6 +10,7 @@ from bricksim_moveit_demo.aloft import Join
 from bricksim_moveit_demo.building import Insertion, StructureBuilder
 from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.description import two_arms
+from bricksim_moveit_demo.errors import Outcome
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.reports import InsertionGoal
 from bricksim_moveit_demo.world import Noise
@@ -58,3 +59,21 @@ def test_brick_out_of_reach_is_brought_before_anything_is_joined():
     report = scene.handler.lay_ready(joins, [scene.helper])
     assert report.success, report.message
     assert scene.world.part_pose(LOW)[0, 3] < 0.75
+
+
+def test_single_brick_in_the_other_hand_is_put_down_and_picked_from_there():
+    scene = _table(2.0, low=(0.55, 0.25))
+    hand, helper = scene.handler, scene.helper
+    assert helper is not None
+
+    def watch(_):
+        if helper.motion.held == LOW and scene.world.part_pose(LOW)[2, 3] > 0.03:
+            scene.world.listeners.clear()
+            scene.world.cancel()
+
+    scene.world.listeners.append(watch)
+    assert helper.pick_and_insert(ONTO_PLATE).outcome is Outcome.CANCELED
+    assert helper.motion.held == LOW
+    report = hand.pick_and_insert(ONTO_PLATE, others=[helper])
+    assert report.success and report.tries == 1, (report.message, report.failure_messages)
+    assert helper.motion.held is None
