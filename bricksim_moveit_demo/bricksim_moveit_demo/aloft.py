@@ -19,7 +19,7 @@ from bricksim_moveit_demo.choosing import Choice
 from bricksim_moveit_demo.connections import expectation, joined, relative_pose
 from bricksim_moveit_demo.description import READY
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.exchanging import stand_back, take
+from bricksim_moveit_demo.exchanging import stand_back, take, way_in
 from bricksim_moveit_demo.grasps import (
     Grasp,
     boxes_overlap,
@@ -40,7 +40,7 @@ from bricksim_moveit_demo.planning.scene import Box, PlanningScene, brick_box, b
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.sighting import averaged
 
-MEETINGS = ((0.55, 0.5), (0.5, 0.42), (0.6, 0.42))
+_MEETINGS = ((0.55, 0.5), (0.5, 0.42), (0.6, 0.42))
 """Where the hands meet: distance from the holding arm's base and height [m]."""
 _TURNS = (0.0, 0.5, -0.5)
 """Directions of the holding hand there, from straight away from its base [rad]."""
@@ -214,7 +214,7 @@ def foresee(taker: Hand, giver: Hand, group: HeldGroup) -> Meeting:
     lying = giver.locate(part)
     failures: dict[str, None] = {}
     for hold, offers in itertools.islice(_holds(taker, giver, group, whole), _HOLDS):
-        for meeting in _meetings(taker, hold):
+        for meeting in meetings(taker, hold, _TURNS):
             try:
                 choice = giver.chooser.choose(
                     [(part, offer) for offer in offers], lambda _: lying, (part, meeting)
@@ -281,7 +281,7 @@ def _gather(taker: Hand, giver: Hand, group: HeldGroup) -> None:
             continue
         except UnreachableError:
             pass
-        seat = (part, transform(at_base(taker, *MEETINGS[0])))
+        seat = (part, transform(_at_base(taker, *_MEETINGS[0])))
         regrasp(giver, giver.chooser.fitting(options, seat), options, seat, taker)
     stand_back(taker)
 
@@ -350,18 +350,18 @@ def hand_at(tool: Array, width: float) -> list[Box]:
     return [Box(box.size, tool @ box.pose) for box in hand_boxes(width)]
 
 
-def _meetings(taker: Hand, hold: Grasp) -> Iterator[Array]:
-    """Level poses of the part in reach of both arms, the holding hand pointing away from its
-    base."""
+def meetings(taker: Hand, hold: Grasp, turns: Iterable[float]) -> Iterator[Array]:
+    """Level poses ((4, 4) [m]) of the part in reach of both arms, the holding hand pointing away
+    from its base, turned by some angles [rad]."""
     base = taker.motion.arm.world_T_base
     approach = hold.part_T_tool[:3, 2]
     ahead = math.atan2(base[1, 0], base[0, 0]) - math.atan2(approach[1], approach[0])
-    for place, turn in itertools.product(MEETINGS, _TURNS):
+    for place, turn in itertools.product(_MEETINGS, turns):
         half = 0.5 * (ahead + turn)
-        yield transform(at_base(taker, *place), [0.0, 0.0, math.sin(half), math.cos(half)])
+        yield transform(_at_base(taker, *place), [0.0, 0.0, math.sin(half), math.cos(half)])
 
 
-def at_base(taker: Hand, distance: float, height: float) -> Array:
+def _at_base(taker: Hand, distance: float, height: float) -> Array:
     """(3,) point [m], world, ahead of an arm's base."""
     return (taker.motion.arm.world_T_base @ [distance, 0.0, height, 1.0])[:3]
 
@@ -382,14 +382,11 @@ def _holding_scene(
     there = there.allowing((link, name) for link in giver.motion.arm.hand_links)
     assert choice.above_seat is not None
     offered = moved_to(giver, there, choice.above_seat, meeting, choice.grasp)
-    p, tool = taker.parameters, meeting @ hold.part_T_tool
-    before = tool.copy()
-    before[:3, 3] -= 2.0 * p.approach_height * tool[:3, 2]
     opened = offered.with_positions(
         dict.fromkeys(taker.motion.arm.fingers, 0.5 * taker.chooser.opening(hold))
     )
     near = opened.allowing((link, name) for link in taker.motion.arm.hand_links)
-    start = taker.chooser.line_start(opened, near, before, tool)
+    start = taker.chooser.line_start(opened, near, *way_in(taker, meeting @ hold.part_T_tool))
     held = moved_to(taker, near, start, meeting, hold)
     arm = giver.motion.arm
     back = dict(zip(arm.joints, READY, strict=True)) | dict.fromkeys(arm.fingers, 0.04)
@@ -458,10 +455,8 @@ def _require_take(
         others = [box for p, box in boxes.items() if p != part]
         if not hand_is_free(tool, giver.chooser.opening(grasp), others, clearance):
             continue
-        before = tool.copy()
-        before[:3, 3] -= 2.0 * giver.parameters.approach_height * tool[:3, 2]
         try:
-            giver.chooser.line_start(scene, touching, before, tool)
+            giver.chooser.line_start(scene, touching, *way_in(giver, tool))
             return
         except PlanningError:
             continue

@@ -38,9 +38,9 @@ def assemble(arguments: Sequence[str] | None = None) -> int:
 
     try:
         structure = read_structure(chosen.structure)
-        layout = packing(chosen.arms, structure)
+        layout = None
         if chosen.layout is not None:
-            layout = read_layout(chosen.layout, layout)
+            layout = read_layout(chosen.layout, packing(chosen.arms, structure))
         summary = scenes.assemble(structure, _options(chosen), chosen.out, tell, layout)
     except BrickSimError as error:
         print(f"assemble: {error}", file=sys.stderr)

@@ -66,6 +66,23 @@ def stand_back(hand: Hand) -> None:
         motion.go_to_joints([np.array(READY)])
 
 
+def standing_back(scene: PlanningScene, hands: Iterable[Hand]) -> PlanningScene:
+    """A scene with those arms that carry nothing in their ready pose."""
+    for hand in hands:
+        if not hand.motion.carried():
+            back = dict(zip(hand.motion.arm.joints, READY, strict=True))
+            scene = scene.with_positions(back)
+    return scene
+
+
+def way_in(hand: Hand, tool: Array) -> tuple[Array, Array]:
+    """Tool poses ((4, 4) [m]) where the straight way to a grasp of a part in the air begins and
+    ends."""
+    before = tool.copy()
+    before[:3, 3] -= 2.0 * hand.parameters.approach_height * tool[:3, 2]
+    return before, tool
+
+
 def let_loose(hand: Hand) -> None:
     """Lets go of what stands firm and moves off a little, after a task that another arm did not get
     done.
@@ -106,11 +123,11 @@ def take(hand: Hand, part_id: int, grasp: Grasp, giver: Hand, seen: Array | None
     motion.move_gripper(hand.chooser.opening(grasp), p.grip_force)
     seen = world.observe(world.part_pose(part_id)) if seen is None else seen
     tool = seen @ grasp.part_T_tool
-    before = tool.copy()
-    before[:3, 3] -= 2.0 * p.approach_height * tool[:3, 2]
     pairs = motion.touching(giver.motion.carried())
     scene = world.planning_scene()
-    motion.go_to_joints([hand.chooser.line_start(scene, scene.allowing(pairs), before, tool)])
+    motion.go_to_joints(
+        [hand.chooser.line_start(scene, scene.allowing(pairs), *way_in(hand, tool))]
+    )
     scene = world.planning_scene().allowing(pairs)
     motion.go_straight([tool], p.approach_speed, scene, free=True)
     hand.enter(Stage.GRASPING)

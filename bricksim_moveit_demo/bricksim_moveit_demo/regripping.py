@@ -18,17 +18,15 @@ import numpy as np
 
 from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import BrickTopologyGraph
-from bricksim_moveit_demo.aloft import MEETINGS, Join, apart, at_base, grip_boxes, moved_to
+from bricksim_moveit_demo.aloft import Join, apart, grip_boxes, meetings, moved_to
 from bricksim_moveit_demo.beside import near
 from bricksim_moveit_demo.choosing import Choice, raised
 from bricksim_moveit_demo.connections import component_boxes, joined, relative_pose, seat_in_target
-from bricksim_moveit_demo.description import READY
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.exchanging import stand_back, take
+from bricksim_moveit_demo.exchanging import stand_back, standing_back, take, way_in
 from bricksim_moveit_demo.grasps import Grasp, grasps, hand_is_free, holding_grasps
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, press_check, seat_pose
-from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.placing import free_places, move, put_down
 from bricksim_moveit_demo.planning.scene import TABLE, PlanningScene, brick_name
 from bricksim_moveit_demo.presscheck import PressCheck
@@ -87,7 +85,7 @@ def lay_ready(hand: Hand, movers: Sequence[Hand], joins: Sequence[Join]) -> None
     for number, join in enumerate(joins):
         target = join.goal.target
         whole = joined(world.graph, [other.goal for other in joins[:number]])
-        scene = _standing_back(world.planning_scene(), movers)
+        scene = standing_back(world.planning_scene(), movers)
         options = list(_grips(hand, whole, join))
 
         def reached(
@@ -222,7 +220,7 @@ def _grips(hand: Hand, whole: BrickTopologyGraph, join: Join) -> Iterator[tuple[
 def _good_grips(hand: Hand, helper: Hand, job: InsertionTask) -> list[tuple[int, Grasp]]:
     """Grips that bear the press and get to the seat."""
     world, goal = hand.world, job.goal
-    scene = _standing_back(world.planning_scene(), [helper])
+    scene = standing_back(world.planning_scene(), [helper])
     bears: dict[frozenset[int], bool] = {}
     options = []
     for part, grasp in _grips(hand, world.graph, Join(goal, job.candidates)):
@@ -294,7 +292,7 @@ def _exchange(hand: Hand, helper: Hand, takes: Sequence[tuple[int, Grasp]]) -> E
     failures: dict[str, None] = {}
     for part, grasp in takes:
         for held, hold in itertools.islice(_holds(hand, helper, part, grasp), _HOLDS):
-            for meeting in _meetings(helper, hold):
+            for meeting in meetings(helper, hold, _TURNS):
                 try:
                     offer = _meet(hand, helper, (held, hold), (part, grasp), meeting)
                     return Exchange(offer, (held, hold), (part, grasp))
@@ -311,7 +309,7 @@ def _holds(hand: Hand, helper: Hand, part: int, take: Grasp) -> Iterator[tuple[i
     """Parts and grasps of the second hand that keep off both grips of the first one."""
     graph, held, grasp = hand.world.graph, hand.motion.held, hand.grasp
     assert held is not None and grasp is not None
-    carried = hand.motion.carried()
+    carried, clearance = hand.motion.carried(), helper.parameters.neighbor_clearance
 
     # The less there is between both hands, the less they strain each joint.
     def away(other: int) -> float:
@@ -324,7 +322,7 @@ def _holds(hand: Hand, helper: Hand, part: int, take: Grasp) -> Iterator[tuple[i
         bodies = component_boxes(graph, other, np.eye(4))
         del bodies[other]
         free = all(
-            hand_is_free(hold.part_T_tool, w, list(bodies.values()), _clearance(helper))
+            hand_is_free(hold.part_T_tool, w, list(bodies.values()), clearance)
             for w in (opening, hold.width)
         )
         if not free:
@@ -343,21 +341,6 @@ def _holds(hand: Hand, helper: Hand, part: int, take: Grasp) -> Iterator[tuple[i
                 yield other, hold
 
 
-def _clearance(hand: Hand) -> float:
-    return hand.parameters.neighbor_clearance
-
-
-def _meetings(helper: Hand, hold: Grasp) -> Iterator[Array]:
-    """Level poses of the part that the second hand holds, in reach of both arms."""
-    base = helper.motion.arm.world_T_base
-    approach = hold.part_T_tool[:3, 2]
-    ahead = np.arctan2(base[1, 0], base[0, 0]) - np.arctan2(approach[1], approach[0])
-    for place, turn in itertools.product(MEETINGS, _TURNS):
-        pose = flat(0.0, 0.0, ahead + turn)
-        pose[:3, 3] = at_base(helper, *place)
-        yield pose
-
-
 def _meet(
     hand: Hand,
     helper: Hand,
@@ -373,7 +356,7 @@ def _meet(
     world, graph, motion = hand.world, hand.world.graph, hand.motion
     assert motion.held is not None and hand.grasp is not None
     arm, other = motion.arm, helper.motion.arm
-    scene = _standing_back(world.planning_scene(), [helper])
+    scene = standing_back(world.planning_scene(), [helper])
     tool = meeting @ relative_pose(graph, hold[0], motion.held) @ hand.grasp.part_T_tool
     offer = motion.plan(lambda: motion.planner.reach(scene, arm, tool, 1))[0]
     named = {
@@ -389,28 +372,13 @@ def _meet(
         dict.fromkeys(other.fingers, 0.5 * helper.chooser.opening(hold[1]))
     )
     near_by = there.allowing((link, name) for link in other.hand_links for name in named)
-    start = helper.chooser.line_start(there, near_by, *_way_in(helper, meeting, hold[1]))
+    start = helper.chooser.line_start(
+        there, near_by, *way_in(helper, meeting @ hold[1].part_T_tool)
+    )
     both = moved_to(helper, near_by, start, meeting, hold[1])
     alone = replace(both, allowed=both.allowed - {(min(p), max(p)) for p in own})
     opened = dict.fromkeys(arm.fingers, 0.5 * hand.chooser.opening(take[1]))
     alone = alone.with_positions(opened)
     pose = meeting @ relative_pose(graph, hold[0], take[0])
-    hand.chooser.line_start(alone, alone.allowing(own), *_way_in(hand, pose, take[1]))
+    hand.chooser.line_start(alone, alone.allowing(own), *way_in(hand, pose @ take[1].part_T_tool))
     return offer
-
-
-def _way_in(hand: Hand, world_T_part: Array, grasp: Grasp) -> tuple[Array, Array]:
-    """Tool poses (4, 4) [m] where the straight way to a grasp begins and ends."""
-    tool = world_T_part @ grasp.part_T_tool
-    before = tool.copy()
-    before[:3, 3] -= 2.0 * hand.parameters.approach_height * tool[:3, 2]
-    return before, tool
-
-
-def _standing_back(scene: PlanningScene, hands: Iterable[Hand]) -> PlanningScene:
-    """A scene with those arms that carry nothing in their ready pose."""
-    for hand in hands:
-        if not hand.motion.carried():
-            back = dict(zip(hand.motion.arm.joints, READY, strict=True))
-            scene = scene.with_positions(back)
-    return scene

@@ -39,9 +39,9 @@ def require_removable(hand: Hand, part_id: int, method: str) -> None:
         raise TaskError(
             f"method is {method!r}, expected {' or '.join(METHODS)}", Outcome.INVALID_GOAL
         )
-    if part_id == hand.motion.held and not graph.connections_of(part_id):
-        return
     if not graph.connections_of(part_id):
+        if part_id == hand.motion.held:
+            return
         raise TaskError(f"brick {part_id} is not connected", Outcome.INVALID_GOAL)
     if part_id in world.fixed_parts:
         raise TaskError(f"brick {part_id} is held by the world", Outcome.INVALID_GOAL)
@@ -70,8 +70,8 @@ def try_removal(hand: Hand, part_id: int, method: str, place: Array | None = Non
     world, p = hand.world, hand.parameters
     shape = world.graph.part(part_id).shape
     options = [(part_id, grasp) for grasp in grasps(shape, p)]
-    hand.enter(Stage.PLANNING)
     if not world.graph.connections_of(part_id):
+        hand.enter(Stage.PLANNING)
         if hand.motion.held != part_id:
             # It came off in another try and was lost.
             turn_upright(hand, part_id)

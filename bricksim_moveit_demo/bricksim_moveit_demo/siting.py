@@ -23,9 +23,8 @@ from bricksim_moveit_demo.connections import (
     relative_pose,
     seat_in_target,
 )
-from bricksim_moveit_demo.description import READY
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.exchanging import stand_back
+from bricksim_moveit_demo.exchanging import stand_back, standing_back
 from bricksim_moveit_demo.grasps import Grasp, boxes_overlap, is_upright
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import own_candidates, seat_pose
@@ -195,9 +194,7 @@ def _fitting(
     scene = chooser.moved(hand.world.planning_scene(), goal.target, world_T_target)
     onto = graph.component_parts(graph.component_of(goal.target))
     scene = scene.allowing((brick_name(goal.part), brick_name(p)) for p in onto)
-    for other in arms:
-        if other is not hand and not other.motion.carried():
-            scene = scene.with_positions(dict(zip(other.motion.arm.joints, READY, strict=True)))
+    scene = standing_back(scene, (other for other in arms if other is not hand))
     return chooser.fitting(options, seat, scene)
 
 
