@@ -113,8 +113,8 @@ def _press(
             pairs[count, 0], pairs[count, 1] = key >> 31, key & (1 << 31) - 1
             force[count], centre[count], weights = 0.0, 0.0, 0.0
             count, last = count + 1, key
-        # All parts of a component have its z axis, and so have their studs.
-        pose = poses[part_component[np.searchsorted(part_ids, pairs[count - 1, 0])]]
+            # All parts of a component have its z axis, and so have their studs.
+            pose = poses[part_component[np.searchsorted(part_ids, key >> 31)]]
         along = pose[0, 2] * normal[m, 0] + pose[1, 2] * normal[m, 1] + pose[2, 2] * normal[m, 2]
         pressing = along * impulse[m] / dt
         force[count - 1] += pressing if shape_a[m] == STUD_SHAPE else -pressing
