@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -156,3 +157,37 @@ def test_ros2_verbs(arguments, code, text, tmp_path):
     result = _run("bash", "-c", f'. "{ACTIVATE}"; ros2 {words}', env=environment, cwd=tmp_path)
     assert result.returncode == code, result.stderr
     assert text in result.stdout + result.stderr
+
+
+LOST = """
+import signal, time
+import {entry} as entry
+class Lost:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def work(*_):
+    Lost()
+    time.sleep(60)
+{start}
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "start"),
+    [
+        (
+            "bricksim_core.cli.app",
+            "entry.run = work; import bricksim_core.cli; bricksim_core.cli.main()",
+        ),
+        (
+            "bricksim_moveit_demo.programs",
+            "entry.import_module = lambda _: entry; entry.work = work; entry._run('', 'work')",
+        ),
+    ],
+)
+def test_an_interrupt_that_strikes_in_a_finalizer_is_not_lost(entry, start):
+    code = LOST.format(entry=entry, start=start)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50
+    )
+    assert done.returncode == -signal.SIGINT, done.stderr

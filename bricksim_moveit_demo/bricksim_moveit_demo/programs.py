@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 from importlib import import_module
 
+from bricksim_core.interrupts import keep_interrupts
 from bricksim_core.threads import use_single_thread
 
 
@@ -33,4 +34,5 @@ def benchmark() -> int:
 
 def _run(module: str, function: str) -> int:
     use_single_thread()
+    keep_interrupts()
     return getattr(import_module(f"bricksim_moveit_demo.{module}"), function)()

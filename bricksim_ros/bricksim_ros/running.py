@@ -37,10 +37,14 @@ def run_node[N: Node](
     Returns:
         The exit code, 0 after an interrupt, 2 if a parameter or what it names is not acceptable.
     """
+    # While context and executor come into being, an interrupt waits: rclpy cannot take either down
+    # half made, and before rclpy listens it would be lost.
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     # An interrupt ends the context; raised as an exception it could strike inside a conversion.
     signal.signal(signal.SIGINT, lambda *_: None)
     rclpy.init(args=args)
     executor = SingleThreadedExecutor()
+    signal.pthread_sigmask(signal.SIG_SETMASK, held)
     node: N | None = None
     code = 0
     try:

@@ -5,5 +5,7 @@
 def main() -> None:
     """Entry point of the ``bricksim`` command."""
     from bricksim_core.cli.app import run
+    from bricksim_core.interrupts import keep_interrupts
 
+    keep_interrupts()
     raise SystemExit(run())

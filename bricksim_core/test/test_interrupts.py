@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An interrupt that Python has to ignore is given again."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import time
+
+import pytest
+
+from bricksim_core.interrupts import keep_interrupts
+
+
+def kept(monkeypatch):
+    """Errors that Python had to ignore from now on, but for those that `keep_interrupts` takes."""
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    keep_interrupts()
+    return shown
+
+
+def in_a_callback(action):
+    ctypes.CFUNCTYPE(None)(action)()
+
+
+def test_interrupt_in_a_callback_from_c_comes_again(monkeypatch):
+    unraisable = kept(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        in_a_callback(lambda: signal.raise_signal(signal.SIGINT))
+        time.sleep(30)
+    assert unraisable == []
+
+
+def test_other_errors_are_shown_as_before(monkeypatch):
+    unraisable = kept(monkeypatch)
+    in_a_callback(lambda: 1 / 0)
+    (error,) = unraisable
+    assert error.exc_type is ZeroDivisionError
