@@ -181,7 +181,7 @@ def work(*_):
         ),
         (
             "bricksim_moveit_demo.programs",
-            "entry.import_module = lambda _: entry; entry.work = work; entry._run('', 'work')",
+            "entry.import_module = lambda _: entry; entry.work = work; entry._command('work')",
         ),
     ],
 )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts of a command get through wherever they strike.
+"""Interrupts of a command get through wherever they strike, and strike where they do no harm.
 
 Python cannot raise an exception out of a callback from C or out of a finalizer: it prints the
-KeyboardInterrupt as ignored and goes on. Loading a compiled loop makes such callbacks, so that one
-interrupt in dozens was lost there and the command ran to its end.
+KeyboardInterrupt as ignored and goes on. Compiled loops are loaded through such callbacks. One
+interrupt in dozens was lost there, and the command ran to its end; or the compiler, which got no
+answer, took the process down.
 """
 
 from __future__ import annotations
@@ -15,24 +16,44 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+    from types import FrameType
 
-AGAIN_AFTER = 0.05
-"""Time until an interrupt that was lost is given again [s]."""
+AGAIN_AFTER = 0.02
+"""Time until an interrupt is given again that could not be raised [s]."""
+COMPILER = "llvmlite"
+"""Package whose callbacks do not stand an exception."""
 
 
 def keep_interrupts() -> None:
-    """Settles for this process that an interrupt which Python had to ignore is given again."""
+    """Settles for this process: an interrupt that cannot be raised where it strikes comes again.
+
+    Called by the main thread, before anything else handles SIGINT.
+    """
     show = sys.unraisablehook
 
     def hook(unraisable: UnraisableHookArgs) -> None:
-        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            _give_again()
+        else:
             show(unraisable)
-            return
-        again = threading.Timer(AGAIN_AFTER, _interrupt)
-        again.daemon = True
-        again.start()
 
     sys.unraisablehook = hook
+    signal.signal(signal.SIGINT, _handle)
+
+
+def _handle(_signal: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == COMPILER:
+            _give_again()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _give_again() -> None:
+    again = threading.Timer(AGAIN_AFTER, _interrupt)
+    again.daemon = True
+    again.start()
 
 
 def _interrupt() -> None:

@@ -10,7 +10,14 @@ import time
 
 import pytest
 
-from bricksim_core.interrupts import keep_interrupts
+from bricksim_core.interrupts import COMPILER, keep_interrupts
+
+
+@pytest.fixture(autouse=True)
+def handler_as_before():
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def kept(monkeypatch):
@@ -38,3 +45,22 @@ def test_other_errors_are_shown_as_before(monkeypatch):
     in_a_callback(lambda: 1 / 0)
     (error,) = unraisable
     assert error.exc_type is ZeroDivisionError
+
+
+def test_interrupt_waits_until_the_compiler_is_done(monkeypatch):
+    unraisable = kept(monkeypatch)
+    done = False
+
+    def load():
+        nonlocal done
+        signal.raise_signal(signal.SIGINT)
+        done = True
+
+    code = "def loading(callback): callback(load)"
+    names = {"__name__": f"{COMPILER}.binding", "load": load}
+    exec(code, names)
+    with pytest.raises(KeyboardInterrupt):
+        names["loading"](in_a_callback)
+        time.sleep(30)
+    assert done
+    assert unraisable == []

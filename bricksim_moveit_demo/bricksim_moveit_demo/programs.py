@@ -19,20 +19,24 @@ def simulator() -> int:
 
 def assemble() -> int:
     """``ros2 run bricksim_moveit_demo assemble``."""
-    return _run("commands", "assemble")
+    return _command("assemble")
 
 
 def inhand() -> int:
     """``ros2 run bricksim_moveit_demo inhand``."""
-    return _run("commands", "inhand")
+    return _command("inhand")
 
 
 def benchmark() -> int:
     """``ros2 run bricksim_moveit_demo assembly_benchmark``."""
-    return _run("commands", "benchmark")
+    return _command("benchmark")
+
+
+def _command(function: str) -> int:
+    keep_interrupts()
+    return _run("commands", function)
 
 
 def _run(module: str, function: str) -> int:
     use_single_thread()
-    keep_interrupts()
     return getattr(import_module(f"bricksim_moveit_demo.{module}"), function)()
