@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections import Counter
@@ -159,14 +160,17 @@ def beginning(structure: Structure, count: int) -> Structure:
 
     Args:
         structure: The structure.
-        count: How many steps, or bricks; 0: all.
+        count: How many bricks, the base not counted; a step that would bring more of them ends
+            it. 0: all.
     """
     if not count:
         return structure
     base, graph = base_part(structure), structure.graph
     try:
         steps = plan_assembly(structure, arms=1, base=[base]).steps
-        return structure.without(part for step in steps[count:] for part in step.parts)
+        sizes = itertools.accumulate(len(step.parts) for step in steps)
+        first = sum(size <= count for size in sizes)
+        return structure.without(part for step in steps[first:] for part in step.parts)
     except SequenceError:
         poses = structure.part_poses()
     chosen = {base}

@@ -185,11 +185,14 @@ class Hand:
         speed = p.align_speed if group else p.close_speed
         # The pads turn the brick until it is square between them: at once, and with all their
         # force, that throws a long brick about, and breaks the joints of what hangs on one.
-        motion.move_gripper(0.0, p.align_force, speed)
-        if group:
-            # Friction on the table holds a large group for longer; then it turns with a jerk.
-            motion.move_gripper(0.0, _TURNING * p.align_force, _SLOWLY * speed)
-        status = motion.move_gripper(0.0, force or p.grip_force, speed)
+        status = motion.move_gripper(0.0, p.align_force, speed)
+        if grasp.beside is None:
+            if group:
+                # Friction on the table holds a large group for longer; then it turns with a jerk.
+                motion.move_gripper(0.0, _TURNING * p.align_force, _SLOWLY * speed)
+            status = motion.move_gripper(0.0, force or p.grip_force, speed)
+        # Of two parts side by side the joints between them would bear more: while they are turned
+        # square, 2 N broke the one stud by which one of them hung.
         width = motion.controller.width
         if status is not GripperStatus.STALLED or abs(width - grasp.width) > p.width_tolerance:
             motion.move_gripper(self.chooser.opening(grasp), p.grip_force)

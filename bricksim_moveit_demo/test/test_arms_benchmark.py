@@ -29,6 +29,16 @@ def test_beginning_of_a_plan_is_built_first():
     assert set(beginning(tower, 2).graph.part_ids) == wanted
 
 
+def test_beginning_counts_bricks_not_steps():
+    """Of a closed ring the last step brings several bricks: it is left out rather than cut."""
+    ring = _structure("4x2 (4,4,0)\n2x4 (8,4,0)\n4x2 (6,8,0)\n2x4 (4,6,0)\n2x4 (4,4,1)\n")
+    sizes = [len(step.parts) for step in plan_assembly(ring, arms=1, base=[0]).steps]
+    assert max(sizes) > 1
+    for count in range(1, 6):
+        steps = max(n for n in range(len(sizes) + 1) if sum(sizes[:n]) <= count)
+        assert len(beginning(ring, count).graph.part_ids) == 1 + sum(sizes[:steps])
+
+
 @pytest.mark.parametrize("count", [1, 3, 9])
 def test_beginning_of_what_cannot_be_built_hangs_together(count):
     """Four bricks in a square leave no room for the fingers."""

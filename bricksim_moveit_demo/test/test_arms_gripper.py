@@ -8,9 +8,10 @@ from scipy.spatial.transform import Rotation
 
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import inverse, rotation_angle
+from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.control.gripper import GripperController, GripperStatus
 from bricksim_moveit_demo.errors import ControllerError
-from bricksim_moveit_demo.grasps import grasps
+from bricksim_moveit_demo.grasps import Grasp, grasps
 
 
 def _gripped(shape=BrickShape(4, 2), force=20.0):
@@ -138,3 +139,26 @@ def test_fingers_keep_their_speed_limit():
 def test_bad_commands_are_refused(width, force, words):
     with pytest.raises(ControllerError, match=words):
         GripperController().start(width, force, 0.0)
+
+
+@pytest.mark.parametrize("degrees", [-2.0, 2.0])
+def test_two_bricks_side_by_side_are_gripped_without_breaking_their_joints(degrees):
+    """One hangs by one stud, and the pads turn both square: a last brick of a closed ring."""
+    shapes = {1: BrickShape(6, 2), 2: BrickShape(4, 2), 3: BrickShape(4, 2)}
+    b = bench(shapes, {1: yawed(0.45, 0.25), 2: yawed(0.3, 0.25), 3: yawed(0.6, 0.25)})
+    b.simulator.connect(1, 2, (1, -1), 0)
+    b.simulator.connect(1, 3, (1, -3), 1)
+    joints = connections_of(b.world.graph, [1])
+    # Brick 3 lies before brick 2's end at -x, two studs wide.
+    tool = np.eye(4)
+    tool[:3, :3] = Rotation.from_euler("z", 90.0, degrees=True).as_matrix() @ DOWN
+    tool[:3, 3] = [-0.008, 0.0, 0.0096 + 0.0095 - 0.007]
+    hand = b.handler.hand
+    turned = yawed(0.0, 0.0, 0.0, degrees)
+    choice = hand.chooser.choose(
+        [(2, Grasp(tool, 0.048, 0.007, 0.0025, beside=3))],
+        lambda part: b.world.part_pose(part) @ turned,
+    )
+    hand.grip(choice)
+    assert connections_of(b.world.graph, [1]) == joints
+    assert hand.between == {2, 3}
