@@ -251,6 +251,26 @@ def test_joints_slide_and_stop_each_in_its_own_time():
     assert found == pytest.approx(want, rel=2e-3)
 
 
+def test_what_a_break_leaves_slides_by_its_own_motion_alone():
+    """The ends of a stack of three are hit, the upper one comes off: the others brake against each
+    other with S from the speed between them, whatever both got of the motion of the whole."""
+    graph = BrickTopologyGraph()
+    parts = [graph.add_part(BrickShape(4, 2)) for _ in range(3)]
+    joined = (graph.connect(a, b, (0, 0), 0) for a, b in itertools.pairwise(parts))
+    kept, lost = (one.connections[0].id for one in joined)
+    criterion = SlipCriterion()
+    detector = BreakageDetector(SnapFitModel(), READY, criterion)
+    brief, speed = 1e-7, 0.6
+    loads = np.zeros((3, 6))
+    loads[[0, 2], 2] = np.array([-speed, 5.0 * speed]) * MASS / brief
+    detector.examine(0, graph.layout(graph.component_of(parts[0])), np.zeros(3, bool), loads, brief)
+    graph.disconnect([lost])
+    pair = graph.layout(graph.component_of(parts[0]))
+    detector.examine(0, pair, np.zeros(2, bool), np.zeros((2, 6)), 1.0 / 60.0)
+    work = 0.5 * (0.5 * MASS) * speed**2
+    assert criterion.slip(kept) == pytest.approx(work / STRENGTH, rel=2e-3)
+
+
 def loaded(rng: np.random.Generator):
     """A random structure on a held plate, loads on it, and the multiple of these that it bears."""
     while True:
@@ -423,6 +443,37 @@ def test_pulses_are_as_hard_as_their_impacts_allow():
         assert fastest <= 1.101 and work <= 1.101**2
         near += fastest > 0.9 or work > 0.9**2
     assert near >= 20
+
+
+def test_whether_more_that_slides_makes_a_difference_is_told_rightly():
+    """Greater than a given one or not: as the whole motion says."""
+    told = {False: 0, True: 0}
+    for seed in range(420, 440):
+        rng = np.random.default_rng(seed)
+        graph = random_structure(rng, int(rng.integers(12, 30)))
+        layout = graph.layout(graph.component_ids[0])
+        free, loads = np.zeros(len(layout.part_ids), dtype=bool), np.zeros_like(weights(layout))
+        for part in rng.integers(0, len(free), 3):
+            loads[part] += 30.0 * rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+        parts, joints = Parts.of(layout, free, loads), joints_of(layout, SnapFitConstants())
+        pushes = SnapFitModel().system(layout, free).pushes
+        every = np.ones(len(joints), dtype=bool)
+        some = rng.random(len(joints)) < 0.4
+        few, more = (bodies_between(parts, joints, pushes, loose) for loose in (some, every))
+        if few is None or more is None:
+            continue
+        rest = np.zeros_like(loads)
+        outset = Course(few, rest, 1e-3, 1.0, False, np.zeros(len(joints))).outset
+        energy = parts.energy(
+            more.spread(more.moved(more.gathered(rest), outset.span).speed) - outset.soon
+        )
+        for factor in (0.9, 1.1, 10.0):
+            fresh = bodies_between(parts, joints, pushes, every)
+            assert fresh is not None
+            differs = fresh.differs(outset, rest, 1.0, factor * energy)
+            assert differs == (factor < 1.0)
+            told[differs] += 1
+    assert min(told.values()) >= 10
 
 
 def test_a_motion_far_from_breaking_is_followed_roughly():

@@ -371,50 +371,54 @@ def _resistance(joints: FrictionJoints, k: int, weight: Array, matrix: Array) ->
 
 @compiled
 def _shifted(matrix: Array, arm: Array, result: Array) -> None:
-    """Writes (T C)' with T the map from wrenches at the end of an arm to those at its start."""
+    """Writes T C with T the map from wrenches at the end of an arm to those at its start."""
     for j in range(6):
         x, y, z = matrix[0, j], matrix[1, j], matrix[2, j]
-        result[j, 0], result[j, 1], result[j, 2] = x, y, z
-        result[j, 3] = matrix[3, j] + arm[1] * z - arm[2] * y
-        result[j, 4] = matrix[4, j] + arm[2] * x - arm[0] * z
-        result[j, 5] = matrix[5, j] + arm[0] * y - arm[1] * x
+        result[0, j], result[1, j], result[2, j] = x, y, z
+        result[3, j] = matrix[3, j] + (arm[1] * z - arm[2] * y)
+        result[4, j] = matrix[4, j] + (arm[2] * x - arm[0] * z)
+        result[5, j] = matrix[5, j] + (arm[0] * y - arm[1] * x)
 
 
 @compiled
 def _put(
-    blocks: Array, order: Elimination, row: int, column: int, sign: float, matrix: Array
+    blocks: Array, order: Elimination, row: int, column: int, sign: float, half: Array, arm: Array
 ) -> None:
-    """Adds a (6, 6) matrix at two bodies' rows and columns, if that is in a block that is kept."""
+    """Adds H T' at two bodies' rows and columns, with T as in `_shifted`, if that is in a block
+    that is kept, and on the diagonal's side of it that is read."""
     i, j = order.place[row], order.place[column]
     a, b = i // _BLOCK, j // _BLOCK
-    if a < b:
+    if a < b or (a == b and i > j):
         return
-    block = blocks[order.start[a] + b - order.first[a]]
     r, c = 6 * (i - a * _BLOCK), 6 * (j - b * _BLOCK)
+    block = blocks[order.start[a] + b - order.first[a], r : r + 6, c : c + 6]
     for p in range(6):
-        for q in range(6):
-            block[r + p, c + q] += sign * matrix[p, q]
+        x, y, z = half[p, 0], half[p, 1], half[p, 2]
+        block[p, 0] += sign * x
+        block[p, 1] += sign * y
+        block[p, 2] += sign * z
+        block[p, 3] += sign * (half[p, 3] + (arm[1] * z - arm[2] * y))
+        block[p, 4] += sign * (half[p, 4] + (arm[2] * x - arm[0] * z))
+        block[p, 5] += sign * (half[p, 5] + (arm[0] * y - arm[1] * x))
 
 
 @compiled
 def _put_link(
-    blocks: Array, order: Elimination, links: Links, k: int, matrix: Array, work: Array
+    blocks: Array, order: Elimination, links: Links, k: int, matrix: Array, half: Array
 ) -> None:
-    """Adds what a symmetric (6, 6) matrix at a link is at its bodies."""
-    half, full = work[0], work[1]
-    for side in range(2):
-        mine, arm = links.lower[k], links.from_lower[k]
-        other, far = links.upper[k], links.from_upper[k]
-        if side:
-            mine, other, arm, far = other, mine, far, arm
-        if mine < 0:
-            continue
-        _shifted(matrix, arm, half)
-        _shifted(half, arm, full)
-        _put(blocks, order, mine, mine, 1.0, full)
-        if other >= 0:
-            _shifted(half, far, full)
-            _put(blocks, order, mine, other, -1.0, full)
+    """Adds what a symmetric (6, 6) matrix at a link is at its bodies; half: to work in."""
+    lower, upper = links.lower[k], links.upper[k]
+    from_lower, from_upper = links.from_lower[k], links.from_upper[k]
+    if lower >= 0:
+        _shifted(matrix, from_lower, half)
+        _put(blocks, order, lower, lower, 1.0, half, from_lower)
+        if upper >= 0:
+            _put(blocks, order, lower, upper, -1.0, half, from_upper)
+    if upper >= 0:
+        _shifted(matrix, from_upper, half)
+        _put(blocks, order, upper, upper, 1.0, half, from_upper)
+        if lower >= 0:
+            _put(blocks, order, upper, lower, -1.0, half, from_lower)
 
 
 @compiled
@@ -428,38 +432,33 @@ def _assemble(
     weight: Array,
     firmness: Array,
 ) -> None:
-    """Writes the matrix of the bodies by (K, 11) and (V,) weights of the inequalities."""
-    for i in range(len(blocks)):
-        for j in range(_WIDTH):
-            for k in range(_WIDTH):
-                blocks[i, j, k] = 0.0
+    """Writes the matrix of the bodies by (K, 11) and (V,) weights of the inequalities: the blocks
+    below the diagonal, and of those on it the upper triangle."""
+    blocks[:] = 0.0
     count, bodies = len(joints.turn), len(mass)
+    matrix, half, nowhere = np.empty((6, 6)), np.empty((6, 6)), np.zeros(3)
     for b in range(bodies):
-        _put(blocks, order, b, b, 1.0, mass[b])
-    for i in range(6 * bodies, _WIDTH * len(order.first)):  # there are no such bodies
-        blocks[len(blocks) - 1, i % _WIDTH, i % _WIDTH] = 1.0
-    matrix, work = np.empty((6, 6)), np.empty((2, 6, 6))
+        _put(blocks, order, b, b, 1.0, mass[b], nowhere)
     for k in range(count):
         _resistance(joints, k, weight[k], matrix)
-        _put_link(blocks, order, links, k, matrix, work)
+        _put_link(blocks, order, links, k, matrix, half)
     v = 0
     for k in range(count, len(links.lower)):
-        for i in range(6):
-            for j in range(6):
-                matrix[i, j] = 0.0
+        matrix[:] = 0.0
         while v < len(firmness) and contacts.link[v] == k:
             p = contacts.push[v]
             for i in range(6):
+                force = firmness[v] * p[i]
                 for j in range(6):
-                    matrix[i, j] += firmness[v] * p[i] * p[j]
+                    matrix[i, j] += force * p[j]
             v += 1
-        _put_link(blocks, order, links, k, matrix, work)
+        _put_link(blocks, order, links, k, matrix, half)
 
 
 @compiled
-def _inverted_root(matrix: Array) -> bool:
-    """Replaces a symmetric matrix by the inverse of its Cholesky factor; False: there is none."""
-    n = len(matrix)
+def _inverted_root(matrix: Array, n: int) -> bool:
+    """Replaces the first n rows and columns of a symmetric matrix, of which the upper triangle is
+    read, by the inverse of their Cholesky factor; False: there is none."""
     for j in range(n):  # the factor, transposed
         if not matrix[j, j] > 0.0:
             return False
@@ -486,9 +485,9 @@ def _inverted_root(matrix: Array) -> bool:
 
 
 @compiled
-def _factor(blocks: Array, order: Elimination) -> bool:
+def _factor(blocks: Array, order: Elimination, size: int) -> bool:
     """Replaces the blocks by those of the Cholesky factor, those on the diagonal by their inverses.
-    False: the matrix is not positive definite."""
+    False: the matrix, which has so many rows, is not positive definite."""
     first, start = order.first, order.start
     product = np.empty((_WIDTH, _WIDTH))
     for i in range(len(first)):
@@ -505,7 +504,7 @@ def _factor(blocks: Array, order: Elimination) -> bool:
                 for p in range(_WIDTH):
                     for q in range(_WIDTH):
                         block[p, q] = product[p, q]
-            elif not _inverted_root(block):
+            elif not _inverted_root(block, min(size - i * _WIDTH, _WIDTH)):
                 return False
     return True
 
@@ -685,6 +684,7 @@ def moved(
     load: Array,
     unit: float,
     enough: float,
+    bound: float,
     exact: float,
     near: Point,
     known: bool,
@@ -697,6 +697,7 @@ def moved(
             included, less the full friction of joints with more than one stud.
         unit: The force [N].
         enough: Energy that counts as none.
+        bound: Energy up to which a motion need not be known and is given as none.
         exact: Part of the energy of a motion that the energy of its error may have.
         near: A point on the way to a solution, forces in [N]; written anew.
         known: Whether to start from it: it was on the way to that under other loads.
@@ -731,7 +732,7 @@ def moved(
         _wrenches(joints, contacts, state.force, state.push, wrench)
         left = load.copy()
         _add_loads(links, wrench, left)
-        rests = _energy(mobility, left) <= enough
+        rests = _energy(mobility, left) <= max(enough, bound)
         if not kept and (rests or product <= _WARM * inequalities):
             kept = True
             _add(near, near, -1.0, -1.0)
@@ -755,7 +756,7 @@ def moved(
             firmness[v] = state.push[v] / state.gap[v]
             aim[v] = -state.push[v] * state.gap[v]
         _assemble(blocks, order, mass, links, joints, contacts, weight, firmness)
-        if not _factor(blocks, order):
+        if not _factor(blocks, order, 6 * bodies):
             return step if error <= _ACCEPTED else -1, speed, wrench
         for turn in range(2):
             # What is to be balanced if nothing else changed.

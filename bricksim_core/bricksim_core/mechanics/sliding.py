@@ -224,17 +224,18 @@ class Bodies:
             self._known[key] = self._moved(speed, span, share)
         return self._known[key]
 
-    def _moved(self, speed: Array, span: float, share: float) -> Forces:
-        """What `moved` gives, worked out."""
+    def _moved(self, speed: Array, span: float, share: float, bound: float = 0.0) -> Forces:
+        """What `moved` gives, worked out; no motion if it has no more energy than a bound [J]."""
         laid = self._laid
         target = self.momenta(speed) / span + share * self.loads
         force = max(float(np.abs(target).max(initial=0.0)), 1.0)
         # Energies in multiples of that of a force and of the lightest body.
-        least = _NOTHING * self.weakest * laid.unit / (span * force) ** 2
+        one = (span * force) ** 2 / laid.unit
+        least = _NOTHING * self.weakest / one
         load = (target + laid.friction) / force
         for known in (True, False) if self._begun else (False,):
             steps, after, upper = moved(
-                self._program, load, force, least, _EXACT, self._near, known
+                self._program, load, force, least, bound / one, _EXACT, self._near, known
             )
             self._begun = steps >= 0
             if self._begun:
@@ -255,19 +256,28 @@ class Bodies:
         lost = float(power.sum()) - share * float(self.loads @ speed)
         return 2.0 * energy / lost if energy > 0.0 and lost > 0.0 else np.inf
 
-    def difference(self, outset: Outset, twists: Array, share: float) -> float:
-        """Energy [J] of the difference between a motion and that of these bodies, at the start.
+    def differs(self, outset: Outset, twists: Array, share: float, little: float) -> bool:
+        """Whether these bodies begin to move otherwise than others, between which less could yield.
 
         Args:
-            outset: Of other bodies of the same parts.
+            outset: Of the others; of the same parts.
             twists: (N, 6) scaled twists at the start [m/s].
             share: Factor of the loads.
+            little: Energy of a difference that is none [J].
 
         Raises:
             SolverError: The solver found no optimum.
         """
-        speed = self.moved(self.gathered(twists), outset.span, share).speed
-        return self.parts.energy(self.spread(speed) - outset.soon)
+        # Of the motions that forces allow the true one has the least energy. Of those that more
+        # forces allow it is the nearest to theirs: the energy of the difference is no more than the
+        # difference of the energies, and a motion need not be known to have no more than that.
+        speed, bound = self.gathered(twists), self.parts.energy(outset.soon) + little
+        key = speed.tobytes(), outset.span, share
+        forces = self._known.get(key) or self._moved(speed, outset.span, share, bound)
+        if not forces.speed.any():
+            return False
+        self._known[key] = forces
+        return self.parts.energy(self.spread(forces.speed) - outset.soon) > little
 
     def momenta(self, speed: Array) -> Array:
         """(6 B,) M v."""

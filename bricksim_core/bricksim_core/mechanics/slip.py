@@ -28,6 +28,7 @@ from bricksim_core.mechanics.sliding import (
     bodies_between,
     moving,
 )
+from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints, joints_of
@@ -233,6 +234,9 @@ class SlipCriterion:
         else:
             pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, self._constants)
         start = np.zeros_like(parts.loads) if twists is None else twists
+        if twists is not None and not anchored.any():
+            # What comes off has the motion of the whole; its own rigid motion slides nowhere.
+            start = balance_of(layout).relative(twists, parts.momenta(twists))
         brief, pulse = rest > 0.0, None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, utilization)
@@ -381,7 +385,7 @@ def _motion(
     def differs() -> bool:
         """Whether it makes a difference that more may slide now."""
         more = loose.at(share)
-        return more is not None and more.difference(outset, start, share) > little
+        return more is not None and more.differs(outset, start, share, little)
 
     for attempt in range(_ROUNDS):
         if pulse is not None:

@@ -44,16 +44,27 @@ class Balance:
             acceleration, and the norm of what was taken over the norm of the loads or, if greater,
             of the weights.
         """
-        resultant, shares = self._maps
+        resultant, shares, _ = self._maps
         every = loads.reshape(-1)
         inertial = shares @ (resultant @ every)
         norm = max(float(np.sqrt(every @ every)), self._least)
         return (every - inertial).reshape(-1, 6), float(np.sqrt(inertial @ inertial)) / norm
 
+    def relative(self, twists: Array, momenta: Array) -> Array:
+        """(N, 6) scaled twists of the parts against the rigid motion that has their momentum.
+
+        Args:
+            twists: (N, 6) scaled twists [m/s].
+            momenta: (N, 6) scaled momenta about the parts' COMs by these.
+        """
+        resultant, _, mobility = self._maps
+        whole = mobility @ (resultant @ momenta.reshape(-1))
+        return twists - (resultant.T @ whole).reshape(-1, 6)
+
     @cached_property
-    def _maps(self) -> tuple[Array, Array]:
-        """(6, 6 N) resultant about the centre of mass of loads, and (6 N, 6) the parts' momenta by
-        unit of it."""
+    def _maps(self) -> tuple[Array, Array, Array]:
+        """(6, 6 N) resultant about the centre of mass of loads, (6 N, 6) the parts' momenta by unit
+        of it, and (6, 6) the rigid motion by unit of it."""
         count = len(self._masses)
         rigid = np.zeros((count, 6, 6))
         rigid[:] = np.eye(6)
@@ -66,7 +77,8 @@ class Balance:
         momenta[:, 3:] = self.inertias @ rigid[:, 3:]
         resultant = rigid.reshape(-1, 6).T
         momenta = momenta.reshape(-1, 6)
-        return resultant, np.linalg.solve(resultant @ momenta, momenta.T).T
+        mass = resultant @ momenta
+        return resultant, np.linalg.solve(mass, momenta.T).T, np.linalg.inv(mass)
 
 
 def balance_of(layout: ComponentLayout) -> Balance:
