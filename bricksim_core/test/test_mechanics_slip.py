@@ -92,6 +92,48 @@ def slid(force: float, time: float, impact: float, dt: float) -> tuple[float, bo
     return criterion.slip(connection), bool(broken)
 
 
+def column(count: int) -> tuple[BrickTopologyGraph, list[int]]:
+    """4x2 bricks in a column, and their ids from below."""
+    graph = BrickTopologyGraph()
+    ids = [graph.add_part(BrickShape(4, 2)) for _ in range(count)]
+    for lower, upper in itertools.pairwise(ids):
+        graph.connect(lower, upper, (0, 0), 0)
+    return graph, ids
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 480])
+def test_what_comes_off_drags_the_rest_only_until_then(dt):
+    """A held brick and two on it, pulled with S / 2 in the middle and 10 S at the top: the joints
+    open with S / (2 m) and 8.5 S / m. When the upper one is open, after a time t, the lower one has
+    slid by 1/17 of the engagement, and friction stops it within half of that."""
+    graph, (low, middle, top) = column(3)
+    layout, held = graph.layout(graph.component_of(low)), np.array([True, False, False])
+    foot, joint = layout.connection_ids.tolist()
+    criterion = SlipCriterion()
+    detector = BreakageDetector(SnapFitModel(), READY, criterion)
+    loads = np.zeros((3, 6))
+    loads[1:, 2] = 0.5 * STRENGTH, 10.0 * STRENGTH
+    broken = ()
+    while not broken:
+        broken = detector.examine(0, layout, held, loads, dt).broken
+    assert broken == (joint,)
+    assert criterion.slip(foot) == pytest.approx(ENGAGEMENT / 17.0, rel=0.01)
+    graph.disconnect(broken)
+    piece = graph.layout(graph.component_of(middle))
+    detector.follow({0: (piece, held[:2], 0)})
+    for _ in range(6):
+        assert detector.examine(0, piece, held[:2], np.zeros((2, 6)), dt).broken == ()
+    assert criterion.slip(foot) == pytest.approx(1.5 * ENGAGEMENT / 17.0, rel=0.01)
+    assert not criterion.twists(piece).any()
+    # The top is put back: it comes without the motion with which it left.
+    graph.connect(middle, top, (0, 0), 0)
+    whole = graph.layout(graph.component_of(low))
+    detector.follow({0: (whole, held, 0)})
+    for _ in range(6):
+        assert detector.examine(0, whole, held, np.zeros((3, 6)), dt).broken == ()
+    assert not criterion.twists(whole).any()
+
+
 @pytest.mark.parametrize("impact", [5.0, 40.0])
 def test_impact_factor_trades_force_for_time(impact):
     """The same impulse: force up, time down; in what that leaves of the time it slides on."""
@@ -315,7 +357,8 @@ def test_accelerations_against_clarabel_with_point_forces(seed):
     want = np.linalg.solve(masses, left[:, :, None])[:, :, 0]
     criterion = SlipCriterion()
     dt = 1e-2
-    BreakageDetector(SnapFitModel(), READY, criterion).examine(0, layout, held, loads, dt)
+    whole = BreakageThresholds(cooldown=0.0, engagement=1e9)
+    BreakageDetector(SnapFitModel(), whole, criterion).examine(0, layout, held, loads, dt)
     found = criterion.twists(layout) / dt
     assert found == pytest.approx(want, rel=1e-4, abs=1e-4 * np.abs(want).max())
 
@@ -463,7 +506,7 @@ def test_whether_more_that_slides_makes_a_difference_is_told_rightly():
         if few is None or more is None:
             continue
         rest = np.zeros_like(loads)
-        outset = Course(few, rest, 1e-3, 1.0, False, np.zeros(len(joints))).outset
+        outset = Course(few, rest, 1e-3, 1.0, False, np.zeros(len(joints)), True).outset
         energy = parts.energy(
             more.spread(more.moved(more.gathered(rest), outset.span).speed) - outset.soon
         )
@@ -488,8 +531,8 @@ def test_a_motion_far_from_breaking_is_followed_roughly():
             continue
         compared += 1
         none = np.zeros(len(joints))
-        fine = Course(bodies, start, 1.0 / 60.0, 1.0, True, none).end().slip
-        rough = Course(bodies, start, 1.0 / 60.0, 1.0, True, none + 1.0).end().slip
+        fine = Course(bodies, start, 1.0 / 60.0, 1.0, True, none, True).end().slip
+        rough = Course(bodies, start, 1.0 / 60.0, 1.0, True, none + 1.0, True).end().slip
         assert rough == pytest.approx(fine, abs=fine.max() / 7.0)
         assert (rough != fine).any()
     assert compared >= 3
@@ -516,7 +559,7 @@ def test_pulses_slide_what_would_slide_if_everything_could():
         parts, joints = Parts.of(layout, free, loads), joints_of(layout, SnapFitConstants())
         bodies = bodies_between(parts, joints, system.pushes, np.ones(len(joints), dtype=bool))
         assert bodies is not None
-        want = Course(bodies, np.zeros_like(loads), time, 1.0, False, np.zeros(len(joints)))
+        want = Course(bodies, np.zeros_like(loads), time, 1.0, False, np.zeros(len(joints)), True)
         want = want.end().slip.max()
         assert found == pytest.approx(want, abs=0.02 * ENGAGEMENT)
         same += found == pytest.approx(want, rel=1e-3)

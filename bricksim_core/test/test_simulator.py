@@ -261,6 +261,27 @@ def test_pull_off(shape: BrickShape, capacity: float) -> None:
     suite.check_pull_off(make, shape, capacity)
 
 
+@pytest.mark.parametrize("again", ["connect", "spawn"])
+def test_what_was_pulled_off_holds_when_it_is_put_back(again: str) -> None:
+    simulator = Simulator()
+    structure = parse_structure("2x2 (4,4,0)\n2x2 (4,4,1)\n2x2 (4,4,2)\n")
+    ids = simulator.spawn(structure, at(0.0, 0.0, 0.0))
+    simulator.step()
+    top = max(ids.values())
+    while simulator.graph.connections_of(top):
+        simulator.apply_wrench(top, (0.0, 0.0, 30.0, 0.0, 0.0, 0.0))
+        simulator.step()
+    for _ in range(30):
+        simulator.step()
+    if again == "connect":
+        simulator.connect(top - 1, top, (0, 0), 0)
+    else:
+        simulator.remove(list(ids.values()))
+        simulator.spawn(structure, at(0.0, 0.0, 0.0), part_ids=ids)
+    results = [simulator.step() for _ in range(15)]
+    assert not any(e.cause is Cause.OVERLOAD for r in results for e in r.events)
+
+
 def test_drop_and_break() -> None:
     suite.check_drop_and_break(make)
 

@@ -73,9 +73,11 @@ class Course:
         share: Factor of the loads.
         rests: Whether the loads are carried by what does not slide.
         spare: (C,) how far each connection may still slide until it comes apart [m].
+        through: Whether the motion goes through all of the step, whatever comes apart in it; else
+            it ends with the first connection that does.
 
     Attributes:
-        outset: The first span.
+        outset: The first span, as long as nothing came apart.
         way: How far the energy at the start lets the weakest connection slide without loads [m].
 
     Raises:
@@ -83,10 +85,18 @@ class Course:
     """
 
     def __init__(
-        self, bodies: Bodies, twists: Array, dt: float, share: float, rests: bool, spare: Array
+        self,
+        bodies: Bodies,
+        twists: Array,
+        dt: float,
+        share: float,
+        rests: bool,
+        spare: Array,
+        through: bool,
     ) -> None:
         self._bodies, self._dt, self._share, self._rests = bodies, dt, share, rests
         self._slip = np.zeros(len(spare))
+        self._spare = np.full(len(bodies.crossing), np.inf) if through else spare[bodies.crossing]
         self._speed = bodies.gathered(twists)
         self._parting, self._power, self._rate = _sliding(bodies, self._speed)
         self._energy = self._whole = 0.5 * float(self._speed @ bodies.momenta(self._speed))
@@ -105,7 +115,7 @@ class Course:
         self.outset = Outset(span, bodies.spread(speed), share * bodies.parts.loads - inertial)
 
     def end(self) -> Motion:
-        """The motion through all of the step.
+        """The motion to the end of the step.
 
         Raises:
             SolverError: The solver found no optimum.
@@ -152,7 +162,11 @@ class Course:
             lost -= 0.5 * share * float(bodies.loads @ (self._speed + speed))
             if lost > 0.0:
                 sliding = min(max((energy - after) / lost, 0.0), span)
-        self._slip[bodies.crossing] += 0.5 * sliding * (self._rate + faster)
+        gone = self._slip[bodies.crossing] + 0.5 * sliding * (self._rate + faster)
+        if (gone >= self._spare).any():
+            self._part(sliding, speed, faster)
+            return span, change, speed
+        self._slip[bodies.crossing] = gone
         before, self._parting = self._parting, then
         self._speed, self._power, self._rate, self._energy = speed, later, faster, after
         self._left -= span
@@ -163,6 +177,29 @@ class Course:
         else:
             self._span = min(max(self._turning(before) * span, shortest), self._left)
         return span, change, speed
+
+    def _part(self, span: float, speed: Array, rate: Array) -> None:
+        """Ends where the first connection comes apart: what follows hangs on it no more.
+
+        Args:
+            span: Length of the span in which that happens [s].
+            speed: (6 B,) scaled twists at its end [m/s].
+            rate: (K,) mean slip speeds of the studs there [m/s].
+        """
+        crossing = self._bodies.crossing
+        left = np.maximum(self._spare - self._slip[crossing], 0.0)
+        growth = (rate - self._rate) / span
+        # Slip grows by r t + g t^2 / 2.
+        root = np.sqrt(np.maximum(self._rate**2 + 2.0 * growth * left, 0.0))
+        apart = self._slip[crossing] + 0.5 * span * (self._rate + rate) >= self._spare
+        times = 2.0 * left[apart] / (self._rate + root)[apart]
+        time = min(float(times.min()), span)
+        gone = self._slip[crossing] + time * (self._rate + 0.5 * growth * time)
+        first = np.flatnonzero(apart)[times <= time]
+        gone[first] = self._spare[first]
+        self._slip[crossing] = gone
+        self._speed = self._speed + (speed - self._speed) * (time / span)
+        self._left = 0.0
 
     def _turning(self, before: Array) -> float:
         """When the next joint slides another way than before, which is as long as the forces are

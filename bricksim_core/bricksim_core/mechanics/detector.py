@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -98,7 +98,12 @@ class BreakCriterion(Protocol):
         ...
 
     def forget(self, connection_ids: tuple[int, ...]) -> None:
-        """Drops what it knows of connections that have ended."""
+        """Drops what it knows of connections that have ended, or that others hold together."""
+        ...
+
+    def follow(self, layouts: Sequence[ComponentLayout]) -> None:
+        """Drops what it knows of motions after a change of the topology, but of those in the given
+        components: what comes off alone, is joined to something or is gone moves in none."""
         ...
 
     def snapshot(self) -> object:
@@ -258,7 +263,10 @@ class BreakageDetector:
             ).broken
             broken = tuple(layout.connection_ids[cut].tolist())
         bypassed = bypassed_by_sound(anchored, *ends, overloaded)
-        self.criterion.forget(broken)
+        # Studs that sound connections hold in place cannot have slid out.
+        held = settled and not broken
+        ended = tuple(layout.connection_ids[sliding.failed].tolist()) if held else broken
+        self.criterion.forget(ended)
         return Finding(
             utilization=solution.utilization,
             broken=broken,
@@ -294,6 +302,7 @@ class BreakageDetector:
         before = dict(self._entries)
         for component_id in gone:
             self._entries.pop(component_id, None)
+        going_on = []
         for component_id, (layout, anchored, source) in changed.items():
             known = before.get(component_id)
             if known is not None and known.holds_for(layout, anchored):
@@ -304,9 +313,13 @@ class BreakageDetector:
                 entry.origin = old.system or old.origin
                 new = not np.isin(layout.connection_ids, old.layout.connection_ids).all()
                 entry.joined = new or (old.joined and not self._settled(old))
+                if not new:
+                    going_on.append(layout)
             elif source is not None:  # single parts have no equations
                 entry.joined = True
             self._entries[component_id] = entry
+        going_on.extend(e.layout for i, e in self._entries.items() if before.get(i) is e)
+        self.criterion.follow(going_on)
 
     def prepare(self) -> None:
         """Sets up the equations of new components, which else happens when they are examined.

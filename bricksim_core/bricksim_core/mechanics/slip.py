@@ -10,6 +10,7 @@ but short force alone does nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -59,6 +60,9 @@ _LITTLE = 1e-6
 """Slip [m] that the energy of a difference between two motions can bring, below which they count as
 the same: less than a thousandth of what breaks a connection."""
 
+
+_APART = 1.0 - 1e-9
+"""Part of the engagement from which a connection has come apart [-]: sums of slips are rounded."""
 
 _SHORT = 1e-4
 """Way [m] that what brakes can still have before it, below which nothing else is looked for that
@@ -140,6 +144,13 @@ class SlipCriterion:
         twists = self._known(layout)
         loose = np.zeros(len(overloaded), dtype=bool)
         distance = self._distances(layout)
+        apart = distance >= _APART * engagement
+        if apart.any():
+            # It waits to be broken: until then what it would let loose is not known.
+            if twists is not None:
+                parts = Parts.of(layout, anchored, loads)
+                loose = moving(joints_of(layout, self._constants), parts, twists)
+            return Sliding(apart, loose | apart, distance)
         if twists is not None or overloaded.any():
             slip = self._slide(
                 layout,
@@ -156,13 +167,21 @@ class SlipCriterion:
             )
             loose = slip > 0.0
             distance += slip
-        failed = distance >= engagement
+        failed = distance >= _APART * engagement
         return Sliding(failed, loose | failed, distance)
 
     def forget(self, connection_ids: tuple[int, ...]) -> None:
         """Drops the slip of connections that have ended."""
         for connection in connection_ids:
             self._slips.pop(connection, None)
+
+    def follow(self, layouts: Sequence[ComponentLayout]) -> None:
+        """Drops all motion but that in these components."""
+        moving = [(layout, self._known(layout)) for layout in layouts]
+        self._moving = ()
+        for layout, twists in moving:
+            if twists is not None:
+                self._keep(layout, twists)
 
     def slip(self, connection_id: int) -> float:
         """How far a connection has slid in all: mean slip of its studs [m]."""
@@ -392,7 +411,7 @@ def _motion(
             share = pulse.share(loose.at, loose.hold)
         bodies = loose.at(share)
         if bodies is not None:
-            course = Course(bodies, start, dt, share, rests, spare)
+            course = Course(bodies, start, dt, share, rests, spare, brief)
             outset = course.outset
             if rests and course.way <= short:
                 break
