@@ -102,8 +102,7 @@ class Hand:
     @property
     def between(self) -> frozenset[int]:
         """Parts between the fingers."""
-        held, grasp = self.motion.held, self.grasp
-        return frozenset() if held is None or grasp is None else grasp.held_with(held)
+        return self.motion.between if self.motion.held is not None else frozenset()
 
     # -- telling ----------------------------------------------------------------------------
 
@@ -203,6 +202,7 @@ class Hand:
             )
         self.world.held[motion.arm.name] = part_id
         self.grasp = grasp
+        self.motion.between = grasp.held_with(part_id)
         # A task that is canceled while the brick settles between the pads goes on holding it.
         self._remember_grip()
         motion.wait(p.settle_time)
@@ -240,6 +240,7 @@ class Hand:
         """Nothing is held any more."""
         self.world.held.pop(self.motion.arm.name, None)
         self.grasp = None
+        self.motion.between = frozenset()
         self._tool_T_held = None
 
     def lift(self) -> None:

@@ -38,6 +38,19 @@ class ArmKinematics:
         pinocchio.framesForwardKinematics(self._model, self._data, positions)
         return self._data.oMf[self._tool].homogeneous.copy()
 
+    def tool_motion(
+        self, positions: Array, velocities: Array, accelerations: Array
+    ) -> tuple[Array, Array, Array]:
+        """(4, 4) world_T_tool [m], (6,) its twist [m/s, rad/s] and acceleration [m/s^2, rad/s^2],
+        linear, angular, world axes, at (7,) each."""
+        model, data, frame = self._model, self._data, self._tool
+        axes = pinocchio.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        pinocchio.forwardKinematics(model, data, positions, velocities, accelerations)
+        pose = pinocchio.updateFramePlacement(model, data, frame).homogeneous.copy()
+        twist = pinocchio.getFrameVelocity(model, data, frame, axes).vector.copy()
+        change = pinocchio.getFrameClassicalAcceleration(model, data, frame, axes).vector.copy()
+        return pose, twist, change
+
     def jacobian(self, positions: Array) -> Array:
         """(6, 7) maps joint velocities to the tool's twist (linear, angular; world axes)."""
         return pinocchio.computeFrameJacobian(

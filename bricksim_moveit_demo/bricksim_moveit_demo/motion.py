@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, inverse
+from bricksim_moveit_demo.carrying import Load, gentle
 from bricksim_moveit_demo.control.arm import ArmController
 from bricksim_moveit_demo.control.gripper import GripperStatus
 from bricksim_moveit_demo.control.trajectory import Status
@@ -42,6 +43,7 @@ class ArmMotion:
         collision_force: Force on the tool [N] that ends a free motion as a collision.
         clearance: Least gap [m] that free motions kept to bricks and table, as planned, since it
             was last set.
+        between: Parts between the fingers; empty if nothing is held.
     """
 
     def __init__(self, world: World, planner: MotionPlanner, name: str) -> None:
@@ -51,6 +53,7 @@ class ArmMotion:
         self.planning_time = 0.0
         self.collision_force = float("inf")
         self.clearance = CLEARANCES[0]
+        self.between: frozenset[int] = frozenset()
 
     @property
     def arm(self) -> ArmDescription:
@@ -185,7 +188,7 @@ class ArmMotion:
         self.follow(planned, self.collision_force if free else None)
 
     def follow(self, trajectory: Trajectory, force_limit: float | None = None) -> None:
-        """Executes a trajectory to its end.
+        """Executes a trajectory to its end, slower where the joints of what is carried need it.
 
         Args:
             trajectory: Starts where the arm is.
@@ -196,6 +199,10 @@ class ArmMotion:
             TaskError: The force limit was exceeded.
         """
         controller = self.controller
+        load = self._load()
+        if load is not None:
+            whole = load
+            trajectory = self.plan(lambda: gentle(trajectory, controller.kinematics, whole))
         controller.give_way(False)
         self.settle_motion()
         controller.tare()
@@ -213,6 +220,16 @@ class ArmMotion:
                         Outcome.COLLISION,
                     )
             motion.require_success()
+
+    def _load(self) -> Load | None:
+        """What hangs together in the hand; None if that is one brick at most."""
+        if self.held is None or len(self.carried()) < 2:
+            return None
+        layout = self.world.graph.layout(self.world.graph.component_of(self.held))
+        held = int(np.flatnonzero(layout.part_ids == self.held)[0])
+        pose = self.world.part_pose(self.held) @ inverse(layout.component_T_parts[held])
+        between = self.between or {self.held}
+        return Load(layout, between, inverse(self.controller.measured_tool) @ pose)
 
     def settle_motion(self) -> None:
         """Waits until no trajectory is active."""
