@@ -373,6 +373,22 @@ def test_square_on_a_common_brick_is_put_on_together():
     assert any(step.grasps[0].beside is not None for step in plan.steps)
 
 
+def test_two_bricks_side_by_side_are_pressed_on_only_if_each_bears_it_alone():
+    """Two closed rings, one on the other: the lower one's last brick could come with two on top of
+    it between the fingers, but one of these hangs by one stud."""
+    structure = text("6x2 (0,0,0)", "2x6 (6,0,0)", "6x2 (2,6,0)", "2x6 (0,2,0)", "4x2 (1,1,1)",
+                     "2x4 (5,1,1)", "4x2 (3,5,1)", "2x4 (1,3,1)", "4x2 (2,2,2)",
+                     "4x2 (2,4,2)")  # fmt: skip
+
+    def pairs(plan):
+        return [s.parts for s in plan.steps if any(g.beside is not None for g in s.grasps)]
+
+    assert pairs(plan_assembly(structure, check=no_check)) == [(3, 7, 8)]
+    plan = plan_assembly(structure)
+    check_plan(structure, plan, GripperModel())
+    assert not pairs(plan)
+
+
 def test_too_large_for_the_gripper():
     with pytest.raises(SequenceError, match="it does not fit between the fingers"):
         plan_assembly(text("12x12 (0,0,0)"))

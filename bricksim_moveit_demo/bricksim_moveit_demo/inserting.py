@@ -359,7 +359,11 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     known = world_T_seat @ inverse(seat_pose(world, goal))
     pivot = transform_points(known, check.middle)
     places = [transform_points(known, place) for place in check.bearing_alone(gentle)]
+    first = check.first(p.least_press_force)
     try:
+        if first is not None:
+            above = p.approach_height * up
+            pressing.lean(pivot + above, transform_points(known, first) + above)
         pressing.descend(p.approach_height, edges=edges(world, carried, seat), aside=aside)
         hand.enter(Stage.PRESSING)
         connected = (

@@ -84,7 +84,7 @@ class PressCheck:
     Args:
         world: The scene.
         moving: Parts that move with the gripper, one component.
-        between: Parts between the fingers.
+        between: Parts between the fingers; each alone has to bear the press.
         formed: Connections that the press is to make; those inside ``moving`` are left out.
         held: Parts that other hands hold.
         push: A part and the (3,) place [m], world, where another hand pushes it up as hard as the
@@ -123,11 +123,7 @@ class PressCheck:
     @property
     def middle(self) -> Array:
         """(3,) middle of the studs that are about to engage [m], world."""
-        poses = [
-            self._world.part_pose(joint.stud_part) @ self._place(joint, "stud_part", (0.0, 0.0))
-            for joint in self._joints
-        ]
-        return np.average(poses, axis=0, weights=[self._studs(j) for j in self._joints])[:3]
+        return self._middle((0.0, 0.0))
 
     def pushed(self, part: int, point: Array) -> PressCheck:
         """The same check with another hand that pushes back at a place ((3,) [m], world)."""
@@ -136,10 +132,25 @@ class PressCheck:
     def bearing_alone(self, force: float) -> list[Array]:
         """(3,) middles [m], world, of the joints that bear a press [N] alone where several share
         it."""
-        if len(self._joints) < 2:
-            return []
-        singles = [self._like([joint], self._push) for joint in self._joints]
+        singles = self._singles()
         return [single.middle for single in singles if single.verdict(force, force).force]
+
+    def first(self, force: float) -> Array | None:
+        """(3,) where a brick that several joints bear has to come down first [m], world.
+
+        It is the middle of the places that bear a press [N] alone, or half of it if none does.
+        None: all of them do, or none bears even that.
+        """
+        places = [
+            (single._middle(point), single._sides((point,)))
+            for single in self._singles()
+            for point in _POINTS
+        ]
+        for share in (1.0, 0.5):
+            bearing = [place for place, sides in places if not _failure(sides, share * force)]
+            if bearing:
+                return None if len(bearing) == len(places) else np.mean(bearing, axis=0)
+        return None
 
     def verdict(self, least: float, most: float) -> PressVerdict:
         """How hard the press may be.
@@ -165,27 +176,48 @@ class PressCheck:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _middle(self, point: tuple[float, float]) -> Array:
+        """(3,) a place in the overlaps [m], world; of several joints the mean of theirs.
+
+        Args:
+            point: Where it is in each overlap, in half sides from its middle.
+        """
+        places = [
+            self._world.part_pose(joint.stud_part) @ self._place(joint, "stud_part", point)
+            for joint in self._joints
+        ]
+        return np.average(places, axis=0, weights=[self._studs(j) for j in self._joints])[:3]
+
+    def _singles(self) -> list[PressCheck]:
+        """The checks of the joints, each alone, where several share the press."""
+        if len(self._joints) < 2:
+            return []
+        return [self._like([joint], self._push) for joint in self._joints]
+
     def _like(self, joints: Iterable[Connection], push: tuple[int, Array] | None) -> PressCheck:
         """The same check of other joints and with another push."""
         formed = [connection_key(joint) for joint in joints]
         return PressCheck(self._world, self._group, self._between, formed, self._held, push)
 
-    def _sides(self) -> list[_Side]:
-        """What is pressed on and what presses, where either can come apart."""
+    def _sides(self, points: Iterable[tuple[float, float]] = _POINTS) -> list[_Side]:
+        """What is pressed on and what presses, where either can come apart; the press acts at one
+        of some points in each overlap."""
         graph = self._world.graph
         below: set[int] = set()
         for joint in self._joints:
             below.update(graph.component_parts(graph.component_of(joint.stud_part)))
         resting = self._world.fixed_parts | self._held
+        # A pad holds only the part that it touches, so that each of two has to bear it alone.
+        holds = [frozenset({part}) for part in self._between] or [self._between]
         sides = (
             (below, resting, "stud_part", -1.0),
-            (self._group, self._between, "hole_part", 1.0),
+            *((self._group, held, "hole_part", 1.0) for held in holds),
         )
         found = []
         for parts, held, end, sign in sides:
             if len(parts) > 1:
                 structure = self._structure(parts, held)
-                loads = [self._loads(structure, end, sign, point) for point in _POINTS]
+                loads = [self._loads(structure, end, sign, point) for point in points]
                 if self._push is not None and self._push[0] in structure.graph:
                     loads = [both for press in loads for both in self._pushed(structure, press)]
                 found.append(_Side(structure, loads))

@@ -122,6 +122,7 @@ class Pressing:
         self._rate = 0.0
         self._mark = len(motion.world.events)
         self._still = 0.0
+        self._tilt = np.zeros(3)
         self.force = 0.0
         self.greatest = 0.0
         self.least = 0.0
@@ -145,6 +146,19 @@ class Pressing:
         limit = self._parameters.press_speed
         speed = float(np.clip(_COMPLIANCE * (max(force, 0.0) + self.force), -limit, limit))
         self._motion.controller.servo(np.concatenate([speed * self._axis, np.zeros(3)]))
+
+    def lean(self, pivot: Array, place: Array) -> None:
+        """Tilts towards a place, so that the brick comes down there first.
+
+        Args:
+            pivot: (3,) what it turns about [m], world.
+            place: (3,) the place [m], world.
+        """
+        wanted, spin = self._tilt_to(pivot, place), np.ones(3)
+        while spin.any():
+            moving, spin = self._tilting(pivot, wanted)
+            self._motion.controller.servo(np.concatenate([moving, spin]))
+            self._advance()
 
     def descend(
         self,
@@ -230,24 +244,17 @@ class Pressing:
             pivot: (3,) middle of the studs that are to engage [m], world.
             places: (3,) middles of joints that bear the force alone [m], world.
         """
-        p = self._parameters
         force = min(force, max(_SWING * self._limit, self._contact))
-        step = p.rock_speed * self._period()
-        tilt = np.zeros(3)
-        tilts = [np.cross(self._axis, self._across(place - pivot)) for place in places]
-        tilts = [p.rock_tilt * t / np.linalg.norm(t) for t in tilts if np.linalg.norm(t) > _SAME]
-        if not tilts:
+        tilts = [tilt for place in places if (tilt := self._tilt_to(pivot, place)).any()]
+        if not tilts and not self._tilt.any():
             return False
         for wanted in (*tilts, np.zeros(3)):
             dwell = 0.0
             while dwell < _ROCK_DWELL:
-                missing = wanted - tilt
-                change = missing * min(1.0, step / max(float(np.linalg.norm(missing)), 1e-9))
-                tilt = tilt + change
-                if not change.any():
+                moving, spin = self._tilting(pivot, wanted)
+                if not spin.any():
                     dwell += self._period()
-                spin = change / self._period()
-                self._push(force, np.cross(spin, self._motion.tool[:3, 3] - pivot), spin)
+                self._push(force, moving, spin)
                 if self.formed():
                     return True
         return False
@@ -327,6 +334,22 @@ class Pressing:
         self._motion.controller.hold()
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _tilt_to(self, pivot: Array, place: Array) -> Array:
+        """(3,) tilt [rad] about a pivot towards a place ((3,) [m]); none where that is above it."""
+        about = np.cross(self._axis, self._across(place - pivot))
+        size = float(np.linalg.norm(about))
+        return self._parameters.rock_tilt * about / size if size > _SAME else np.zeros(3)
+
+    def _tilting(self, pivot: Array, wanted: Array) -> tuple[Array, Array]:
+        """Velocities [m/s, rad/s] towards a tilt ((3,) [rad]) about a pivot for a control period;
+        none when it is reached."""
+        missing = wanted - self._tilt
+        step = self._parameters.rock_speed * self._period()
+        change = missing * min(1.0, step / max(float(np.linalg.norm(missing)), 1e-9))
+        self._tilt = self._tilt + change
+        spin = change / self._period()
+        return np.cross(spin, self._motion.tool[:3, 3] - pivot), spin
 
     def _slip_past(self) -> bool:
         """Moves sideways along the search path, pressing lightly, until the brick drops.

@@ -115,6 +115,84 @@ def test_group_is_held_at_the_part_that_bears_the_press():
     assert bearing_holds(b.handler.hand, job) == {frozenset({4})}
 
 
+def test_each_of_two_bricks_between_the_fingers_has_to_bear_the_press_alone():
+    """One of them hangs by one stud, the other one by eight."""
+    shapes = {1: BrickShape(6, 2), 2: BRICK, 3: BRICK}
+    b = bench(shapes, {1: yawed(0.45, 0.25), 2: yawed(0.3, 0.25), 3: yawed(0.6, 0.25)})
+    b.simulator.connect(1, 2, (1, 0), 0)
+    b.simulator.connect(1, 3, (1, -3), 1)
+    wanted = expectation(b.world.graph, InsertionGoal(1, 0, (4, 5), 0))
+
+    def bearable(*between):
+        return PressCheck(b.world, wanted.parts, between, wanted.connections).verdict(0.01, 25.0)
+
+    weak, firm = bearable(3).force, bearable(2).force
+    assert weak < 0.5 * firm
+    assert bearable(2, 3).force == weak
+
+
+def _gangway(tip):
+    """A column and, beside it, one that carries a long brick whose end bears hardly any press: the
+    next brick goes onto both. Bench and goal.
+
+    Args:
+        tip: How far the long brick reaches out over its column [studs].
+    """
+    square = BrickShape(2, 2)
+    poses = {part: yawed(0.3 + 0.07 * part, 0.3) for part in (1, 2, 3, 4)}
+    poses[5] = yawed(0.42, -0.22)
+    b = bench(
+        {1: square, 2: square, 3: square, 4: BrickShape(8, 2), 5: BrickShape(6, 2)},
+        poses,
+        noise=Noise.of(1.0, 2.0),
+    )
+    b.simulator.connect(0, 1, (1, 4), 0)
+    b.simulator.connect(1, 2, (0, 0), 0)
+    b.simulator.connect(0, 3, (10, 4), 0)
+    b.simulator.connect(3, 4, (-tip, 0), 0)
+    return b, InsertionGoal(5, 2, (0, 0), 0)
+
+
+@pytest.mark.parametrize("tip", [5, 6])
+def test_brick_comes_down_first_where_the_press_is_borne(tip):
+    """By `analyze`: 2.4 N on the studs at the end break the long brick's joint, on the column they
+    do not."""
+    b, goal = _gangway(tip)
+    check, structure = _check(b, goal), b.simulator.structure().without([5])
+    poses = structure.part_poses()
+    column = poses[2][:3, 3] + [0.0, 0.0, 0.0096]
+    end = poses[4][:3, 3] + [-0.032 + 0.004 * (tip - 3), 0.0, 0.0096]
+    for part, place, bears in ((2, column, True), (4, end, False)):
+        com = (poses[part] @ [*structure.graph.part(part).shape.com, 1.0])[:3]
+        push = np.array([0.0, 0.0, -2.4])
+        load = {part: np.concatenate([push, np.cross(place - com, push)])}
+        assert analyze(structure, loads=load, limit=False).stable == bears
+    first = check.first(2.0)
+    assert first is not None
+    np.testing.assert_allclose(first, column, atol=1e-9)
+
+
+def test_press_is_met_by_the_joint_that_bears_it_alone():
+    """1 N connects. Level, the brick needs 1.6 N, as both joints share it, and breaks the weak one
+    where it comes down there first."""
+    b, goal = _gangway(5)
+    report = b.handler.pick_and_insert(goal)
+    assert report.success and report.tries == 1, report.message
+    assert report.press_force < 1.2
+    assert {key[:2] for key in connections_of(b.world.graph, [5])} == {(2, 5), (4, 5)}
+
+
+def test_brick_that_each_joint_bears_comes_down_level():
+    square = BrickShape(2, 2)
+    poses = {part: yawed(0.3 + 0.07 * part, 0.3) for part in (1, 2, 3)}
+    b = bench({1: square, 2: square, 3: BrickShape(6, 2)}, poses)
+    b.simulator.connect(0, 1, (2, 4), 0)
+    b.simulator.connect(0, 2, (6, 4), 0)
+    check = _check(b, InsertionGoal(3, 1, (0, 0), 0))
+    assert check.lower_parts == [1, 2]
+    assert check.first(2.0) is None
+
+
 def _overhang(force, **more):
     """A column of five bricks, on it three, each two studs farther out, and one to be pressed on
     with a force [N]; what stands there bears 0.8 N. Bench and goal."""

@@ -137,6 +137,9 @@ class Statics:
     def holds_together(self, group: int, held: int, joints: Sequence[Joint]) -> Verdict:
         """Verdict on a group that is held at some parts and pressed on others by them.
 
+        Of several parts between the fingers each has to bear the press alone: a pad holds only the
+        one that it touches, and gently, as more would strain the joints between them.
+
         Args:
             group: The parts of the group.
             held: The parts between the fingers.
@@ -146,7 +149,9 @@ class Statics:
         lifted = self._verdict(group, -1, between, [{}])
         if not lifted.stable or not joints:
             return lifted
-        return self._verdict(group, -2, between, self._presses({(j, j.upper): 1.0 for j in joints}))
+        loads = self._presses({(j, j.upper): 1.0 for j in joints})
+        verdicts = (self._verdict(group, -2, frozenset({part}), loads) for part in between)
+        return max(verdicts, key=lambda verdict: (not verdict.stable, verdict.utilization))
 
     def _only(self, parts: int) -> Structure:
         known, structure = self._focus
