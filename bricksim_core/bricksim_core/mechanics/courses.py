@@ -21,6 +21,9 @@ for, as numbers of an interior point method do."""
 _SPANS = 24
 """Spans of constant forces in a step; the last one goes to its end."""
 
+_WORTH = 1.5
+"""Times the shortest span up to which one is not tried again with that, though forces change in it."""
+
 _GONE = 1e-5
 """Part of the energy at the start of a step that counts as none."""
 
@@ -147,7 +150,7 @@ class Course:
             changing = missing > _CONSISTENT * total + STILL * weakest
             # What that can do to the slip at most.
             changing &= missing * energy > precision.slip * weakest * total
-            if not changing or last or span <= shortest or energy <= little:
+            if not changing or last or span <= _WORTH * shortest or energy <= little:
                 break
             # Forces change on the way.
             span = max(stops if stops < 0.99 * span else 0.2 * span, shortest)

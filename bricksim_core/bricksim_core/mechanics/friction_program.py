@@ -227,24 +227,24 @@ def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
 @compiled
 def _parting(links: Links, speed: Array, parting: Array) -> None:
     """Writes (L, 6) twists of upper against lower bodies at the links."""
-    for k in range(len(links.lower)):
-        e = parting[k]
+    lower, upper, from_lower, from_upper = links
+    for k in range(len(lower)):
         for c in range(6):
-            e[c] = 0.0
+            parting[k, c] = 0.0
         for side in range(2):
-            body = links.upper[k] if side else links.lower[k]
+            body = upper[k] if side else lower[k]
             if body < 0:
                 continue
-            arm = links.from_upper[k] if side else links.from_lower[k]
+            arm = from_upper if side else from_lower
             sign = 1.0 if side else -1.0
             at = 6 * body
             x, y, z = speed[at + 3], speed[at + 4], speed[at + 5]
-            e[0] += sign * (speed[at] + y * arm[2] - z * arm[1])
-            e[1] += sign * (speed[at + 1] + z * arm[0] - x * arm[2])
-            e[2] += sign * (speed[at + 2] + x * arm[1] - y * arm[0])
-            e[3] += sign * x
-            e[4] += sign * y
-            e[5] += sign * z
+            parting[k, 0] += sign * (speed[at] + y * arm[k, 2] - z * arm[k, 1])
+            parting[k, 1] += sign * (speed[at + 1] + z * arm[k, 0] - x * arm[k, 2])
+            parting[k, 2] += sign * (speed[at + 2] + x * arm[k, 1] - y * arm[k, 0])
+            parting[k, 3] += sign * x
+            parting[k, 4] += sign * y
+            parting[k, 5] += sign * z
 
 
 @compiled
@@ -258,21 +258,22 @@ def parted(links: Links, speed: Array) -> Array:
 @compiled
 def _add_loads(links: Links, wrench: Array, loads: Array) -> None:
     """Adds to (6 B,) loads what (L, 6) wrenches on the upper bodies at the links do."""
-    for k in range(len(links.lower)):
-        w = wrench[k]
+    lower, upper, from_lower, from_upper = links
+    for k in range(len(lower)):
+        x, y, z = wrench[k, 0], wrench[k, 1], wrench[k, 2]
         for side in range(2):
-            body = links.upper[k] if side else links.lower[k]
+            body = upper[k] if side else lower[k]
             if body < 0:
                 continue
-            arm = links.from_upper[k] if side else links.from_lower[k]
+            arm = from_upper if side else from_lower
             sign = 1.0 if side else -1.0
             at = 6 * body
-            loads[at] += sign * w[0]
-            loads[at + 1] += sign * w[1]
-            loads[at + 2] += sign * w[2]
-            loads[at + 3] += sign * (w[3] + arm[1] * w[2] - arm[2] * w[1])
-            loads[at + 4] += sign * (w[4] + arm[2] * w[0] - arm[0] * w[2])
-            loads[at + 5] += sign * (w[5] + arm[0] * w[1] - arm[1] * w[0])
+            loads[at] += sign * x
+            loads[at + 1] += sign * y
+            loads[at + 2] += sign * z
+            loads[at + 3] += sign * (wrench[k, 3] + arm[k, 1] * z - arm[k, 2] * y)
+            loads[at + 4] += sign * (wrench[k, 4] + arm[k, 2] * x - arm[k, 0] * z)
+            loads[at + 5] += sign * (wrench[k, 5] + arm[k, 0] * y - arm[k, 1] * x)
 
 
 @compiled
@@ -281,21 +282,20 @@ def _values(
 ) -> None:
     """Writes (K, 11) speeds that the inequalities of the joints bound, and (V,) at which contacts
     close, by (L, 6) twists at the links."""
-    for k in range(len(joints.turn)):
-        e, g = parting[k], value[k]
+    corners, turn, apex = joints.corners, joints.turn, joints.apex
+    for k in range(len(turn)):
+        e, f, along = parting[k, 0], parting[k, 1], parting[k, 2]
+        about_x, about_y, turning = parting[k, 3], parting[k, 4], turn[k] * parting[k, 5]
         for i in range(_CORNERS):
-            x, y = joints.corners[k, i, 0], joints.corners[k, i, 1]
-            g[i] = x * e[4] - y * e[3] - e[2]
-        g[4], g[5], g[6], g[7] = e[0], -e[0], e[1], -e[1]
-        g[8] = joints.turn[k] * e[5]
-        g[9] = -g[8]
-        apex = joints.apex[k]
-        g[_APART] = apex[0] * e[2] + apex[1] * e[3] + apex[2] * e[4]
+            value[k, i] = corners[k, i, 0] * about_y - corners[k, i, 1] * about_x - along
+        value[k, 4], value[k, 5], value[k, 6], value[k, 7] = e, -e, f, -f
+        value[k, 8], value[k, 9] = turning, -turning
+        value[k, _APART] = apex[k, 0] * along + apex[k, 1] * about_x + apex[k, 2] * about_y
+    link, push = contacts
     for v in range(len(closing)):
-        e, p = parting[contacts.link[v]], contacts.push[v]
-        total = 0.0
+        k, total = link[v], 0.0
         for c in range(6):
-            total -= p[c] * e[c]
+            total -= push[v, c] * parting[k, c]
         closing[v] = total
 
 
@@ -304,24 +304,27 @@ def _wrenches(
     joints: FrictionJoints, contacts: Contacts, force: Array, push: Array, wrench: Array
 ) -> None:
     """Writes (L, 6) wrenches on the upper bodies by (K, 11) and (V,) multipliers."""
-    count = len(joints.turn)
+    corners, turn, apex, single = joints.corners, joints.turn, joints.apex, joints.single
+    count = len(turn)
     for k in range(count, len(wrench)):
         for c in range(6):
             wrench[k, c] = 0.0
     for k in range(count):
-        y, w, apex = force[k], wrench[k], joints.apex[k]
-        apart = y[_APART] if joints.single[k] else 0.0
-        w[0], w[1] = y[5] - y[4], y[7] - y[6]
-        w[2], w[3], w[4] = -apart * apex[0], -apart * apex[1], -apart * apex[2]
-        w[5] = joints.turn[k] * (y[9] - y[8])
+        apart = force[k, _APART] if single[k] else 0.0
+        along, about_x = -apart * apex[k, 0], -apart * apex[k, 1]
+        about_y = -apart * apex[k, 2]
         for i in range(_CORNERS):
-            w[2] += y[i]
-            w[3] += joints.corners[k, i, 1] * y[i]
-            w[4] -= joints.corners[k, i, 0] * y[i]
+            along += force[k, i]
+            about_x += corners[k, i, 1] * force[k, i]
+            about_y -= corners[k, i, 0] * force[k, i]
+        wrench[k, 0], wrench[k, 1] = force[k, 5] - force[k, 4], force[k, 7] - force[k, 6]
+        wrench[k, 2], wrench[k, 3], wrench[k, 4] = along, about_x, about_y
+        wrench[k, 5] = turn[k] * (force[k, 9] - force[k, 8])
+    link, unit = contacts
     for v in range(len(push)):
-        w, p = wrench[contacts.link[v]], contacts.push[v]
+        k = link[v]
         for c in range(6):
-            w[c] += p[c] * push[v]
+            wrench[k, c] += unit[v, c] * push[v]
 
 
 @compiled
@@ -724,7 +727,7 @@ def moved(
     over, late = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     centre, aim = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     weight, firmness = np.zeros((count, _SLOTS)), np.zeros(len(closing))
-    change = nowhere(bodies, count, len(closing))
+    change, inverse = nowhere(bodies, count, len(closing)), nowhere(bodies, count, len(closing))
     for step in range(_STEPS):
         _parting(links, speed, parting)
         _values(joints, contacts, parting, value, closing)
@@ -750,11 +753,15 @@ def moved(
 
         for k in range(count):
             for i in range(_SLOTS if joints.single[k] else _APART):
-                weight[k, i] = state.force[k, i] / state.slack[k, i]
-                centre[k, i] = -state.force[k, i] * state.slack[k, i]
+                y, s = state.force[k, i], state.slack[k, i]
+                inverse.force[k, i], inverse.slack[k, i] = 1.0 / y, 1.0 / s
+                weight[k, i] = y * inverse.slack[k, i]
+                centre[k, i] = -y * s
         for v in range(len(closing)):
-            firmness[v] = state.push[v] / state.gap[v]
-            aim[v] = -state.push[v] * state.gap[v]
+            y, s = state.push[v], state.gap[v]
+            inverse.push[v], inverse.gap[v] = 1.0 / y, 1.0 / s
+            firmness[v] = y * inverse.gap[v]
+            aim[v] = -y * s
         _assemble(blocks, order, mass, links, joints, contacts, weight, firmness)
         if not _factor(blocks, order, 6 * bodies):
             return step if error <= _ACCEPTED else -1, speed, wrench
@@ -762,37 +769,42 @@ def moved(
             # What is to be balanced if nothing else changed.
             for k in range(count):
                 for i in range(_SLOTS if joints.single[k] else _APART):
-                    y = centre[k, i] / state.slack[k, i] - weight[k, i] * over[k, i]
+                    y = centre[k, i] * inverse.slack[k, i] - weight[k, i] * over[k, i]
                     change.force[k, i] = y
                 _level(joints, k, weight[k], change.force[k], change.slip[k], 0.0)
             for v in range(len(closing)):
-                change.push[v] = aim[v] / state.gap[v] - firmness[v] * late[v]
+                change.push[v] = aim[v] * inverse.gap[v] - firmness[v] * late[v]
             _wrenches(joints, contacts, change.force, change.push, wrench)
             right = left.copy()
             _add_loads(links, wrench, right)
             faster = _solved(blocks, order, right)
             _parting(links, faster, parting)
             _values(joints, contacts, parting, value, closing)
-            along, forth = np.inf, np.inf
+            # How fast what is left of the forces and slacks goes, at most.
+            falling, closer = 0.0, 0.0
             for k in range(count):
                 for i in range(_SLOTS):
                     change.force[k, i] += weight[k, i] * value[k, i]
                 _level(joints, k, weight[k], change.force[k], change.slip[k], 1.0)
                 for i in range(_SLOTS if joints.single[k] else _APART):
-                    y, s, dy = state.force[k, i], state.slack[k, i], change.force[k, i]
-                    ds = change.slack[k, i] = (centre[k, i] - s * dy) / y
-                    if dy < 0.0:
-                        forth = min(forth, -y / dy)
-                    if ds < 0.0:
-                        along = min(along, -s / ds)
+                    dy = change.force[k, i]
+                    ds = (centre[k, i] - state.slack[k, i] * dy) * inverse.force[k, i]
+                    change.slack[k, i] = ds
+                    fall, nearer = -dy * inverse.force[k, i], -ds * inverse.slack[k, i]
+                    if fall > falling:
+                        falling = fall
+                    if nearer > closer:
+                        closer = nearer
             for v in range(len(closing)):
-                y, s = state.push[v], state.gap[v]
-                dy = change.push[v] = change.push[v] + firmness[v] * closing[v]
-                ds = change.gap[v] = (aim[v] - s * dy) / y
-                if dy < 0.0:
-                    forth = min(forth, -y / dy)
-                if ds < 0.0:
-                    along = min(along, -s / ds)
+                dy = change.push[v] + firmness[v] * closing[v]
+                ds = (aim[v] - state.gap[v] * dy) * inverse.push[v]
+                change.push[v], change.gap[v] = dy, ds
+                fall, nearer = -dy * inverse.push[v], -ds * inverse.gap[v]
+                if fall > falling:
+                    falling = fall
+                if nearer > closer:
+                    closer = nearer
+            forth, along = 1.0 / falling, 1.0 / closer
             if turn:
                 break
             # Mehrotra: how far the plain step comes says how far to aim at the centre.
