@@ -22,7 +22,7 @@ _SPANS = 24
 """Spans of constant forces in a step; the last one goes to its end."""
 
 _WORTH = 1.5
-"""Times the shortest span up to which one is not tried again with that, though forces change in it."""
+"""Times the shortest span up to which one in which forces change is not tried again with that."""
 
 _GONE = 1e-5
 """Part of the energy at the start of a step that counts as none."""
