@@ -94,7 +94,9 @@ class Hand:
         return Hand(world, self.motion.planner, self.motion.arm.name, self.parameters, None)
 
     def use(self, parameters: TaskParameters) -> None:
-        """Takes over the numbers of a task."""
+        """Takes over the numbers of a task. What has left the scene is held no more."""
+        if self.motion.held is not None and self.motion.held not in self.world.graph:
+            self.forget_grip()
         self.parameters = parameters
         self.motion.collision_force = parameters.collision_force
         self.chooser = GraspChooser(self.motion, parameters)

@@ -139,11 +139,17 @@ class BrickHandler:
             broken = tuple(c.id for c in self._world.graph.connections_of(part_id))
             if broken:
                 put_down(self.hand)
+            mark = len(self._world.events)
             self._try(
                 record,
                 lambda: try_removal(self.hand, part_id, method, place),
                 lambda: clear_hand(self.hand, part_id),
             )
+            self.hand.enter(Stage.VERIFYING)
+            lost = lost_connections(self._world.graph, self._world.events[mark:])
+            others = [key for key in lost if part_id not in key[:2]]
+            if others:
+                raise TaskError(f"connections {others} broke, too", Outcome.STRUCTURE_BROKE)
             return broken
 
         return self._run(part_id, parameters, task)

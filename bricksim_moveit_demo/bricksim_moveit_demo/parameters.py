@@ -132,3 +132,8 @@ class TaskParameters:
             values = value if isinstance(value, tuple) else (value,)
             if not values or not all(math.isfinite(v) and v > 0.0 for v in values):
                 raise TaskError(f"parameter {item.name} is {value}, expected positive numbers")
+        if self.press_force < self.least_press_force:
+            raise TaskError(
+                f"parameter press_force is {self.press_force}, expected at least"
+                f" least_press_force, {self.least_press_force}"
+            )

@@ -5,6 +5,7 @@ The world is perturbed through the simulator while it runs.
 """
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -260,3 +261,57 @@ def test_brick_in_the_hand_is_put_down_before_another_one_is_taken_off():
     report = b.handler.take_off(2)
     assert report.success, report.message
     assert max(fastest) < 0.2  # it was not dropped
+
+
+SQUARE = BrickShape(2, 2)
+
+
+def _tower(b, top: int) -> None:
+    """Stacks bricks 1, 2 ... on the plate."""
+    b.simulator.connect(0, 1, (4, 4), 0)
+    for upper in range(2, top + 1):
+        b.simulator.connect(upper - 1, upper, (0, 0), 0)
+
+
+@pytest.mark.parametrize("method", ["lift", "twist"])
+def test_the_top_of_a_tower_comes_off_alone(method):
+    ids = range(1, 5)
+    b = bench(dict.fromkeys(ids, SQUARE), {i: yawed(0.3 + 0.1 * i, 0.3) for i in ids})
+    _tower(b, 4)
+    report = b.handler.take_off(4, method)
+    assert report.success and report.tries == 1, (report.message, report.failure_messages)
+    assert len(b.world.graph.connections) == 3
+    # And it is put back onto the same studs, which hold.
+    report = b.handler.pick_and_insert(InsertionGoal(4, 3, (0, 0), 0))
+    assert report.success and report.tries == 1, (report.message, report.failure_messages)
+    for _ in range(30):
+        b.world.advance()
+    assert len(b.world.graph.connections) == 4
+
+
+def test_what_comes_along_is_told():
+    """Two bricks joined by eight studs on a plate that holds them by one: that lets go first."""
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.55, 0.22)})
+    b.simulator.connect(0, 1, (11, 11), 0)
+    b.simulator.connect(1, 2, (0, 0), 0)
+    report = b.handler.take_off(2)
+    assert report.outcome is Outcome.STRUCTURE_BROKE
+    assert "(0, 1, (11, 11), 0)" in " ".join(report.failure_messages)
+    assert not b.world.is_fixed(2)
+
+
+def test_nothing_is_pulled_off_what_nothing_holds():
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.55, 0.22)})
+    b.simulator.connect(1, 2, (0, 0), 0)
+    report = b.handler.take_off(2)
+    assert report.outcome is Outcome.INVALID_GOAL
+    assert "nothing holds" in report.message
+
+
+def test_a_brick_that_vanishes_from_the_hand_is_forgotten():
+    b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.6, 0.22)})
+    _once(b, Stage.TRANSFERRING, lambda: b.simulator.remove([1]))
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome is Outcome.BRICK_MISSING
+    report = b.handler.pick_and_insert(replace(GOAL, part=2))
+    assert report.success, report.message

@@ -208,8 +208,11 @@ class TaskServer(Server):
 
     def _pick_and_insert(self, handle: ServerGoalHandle) -> action.PickAndInsert.Result:
         request = handle.request
-        numbers = {"press_force": request.max_press_force, "timeout": request.timeout}
-        chosen = _with_limits(task_parameters(self._node), numbers)
+        chosen = _with_limits(
+            task_parameters(self._node),
+            max_press_force=request.max_press_force,
+            timeout=request.timeout,
+        )
         goal = InsertionGoal(
             request.part_id,
             request.target_part,
@@ -402,12 +405,25 @@ def _name(handle: ServerGoalHandle) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind).strip("_")
 
 
-def _with_limits(base: TaskParameters, numbers: Mapping[str, float]) -> TaskParameters:
-    """The parameters with those numbers of a goal that are given."""
-    for name, value in numbers.items():
+def _with_limits(base: TaskParameters, max_press_force: float, timeout: float) -> TaskParameters:
+    """The parameters with those limits of a goal that are not 0.
+
+    Raises:
+        TaskError: Names the limit.
+    """
+    for name, value in (("max_press_force", max_press_force), ("timeout", timeout)):
         if not (math.isfinite(value) and value >= 0.0):
             raise TaskError(f"{name} of the goal is {value}, expected a number from 0")
-    return replace(base, **{name: value for name, value in numbers.items() if value})
+    if 0.0 < max_press_force < base.least_press_force:
+        raise TaskError(
+            f"max_press_force of the goal is {max_press_force:g} N, expected 0 or at least"
+            f" {base.least_press_force:g} N (parameter least_press_force)"
+        )
+    return replace(
+        base,
+        press_force=max_press_force or base.press_force,
+        timeout=timeout or base.timeout,
+    )
 
 
 def _structure(request: action.BuildStructure.Goal) -> Structure:
