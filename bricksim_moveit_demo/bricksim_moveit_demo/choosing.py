@@ -14,7 +14,7 @@ from bricksim_moveit_demo.beside import aside, near
 from bricksim_moveit_demo.connections import component_boxes, relative_pose
 from bricksim_moveit_demo.description import MAX_WIDTH
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
-from bricksim_moveit_demo.grasps import Grasp, hand_is_free
+from bricksim_moveit_demo.grasps import Grasp, hand_is_free, presses_on
 from bricksim_moveit_demo.motion import ArmMotion
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.scene import TABLE, Box, PlanningScene, brick_box, brick_name
@@ -24,8 +24,6 @@ _MAX_CHECKED = 16
 """How many grasps are checked by inverse kinematics before giving up."""
 _LINE_SOLUTIONS = 4
 """How many joint solutions are tried for the beginning of a straight motion."""
-_SQUEEZE = 0.001
-"""How much narrower than the brick the closed fingers are taken [m]."""
 _FITTING = 3
 """How many grasps that fit a seat are looked for."""
 
@@ -239,7 +237,7 @@ class GraspChooser:
             for other in graph.component_parts(graph.component_of(part))
             if other != part
         ]
-        return not hand_is_free(grasp.part_T_tool, grasp.width - _SQUEEZE, boxes, 0.0)
+        return presses_on(grasp.part_T_tool, grasp.width, boxes)
 
     def scrapes(self, part: int, grasp: Grasp, seat: tuple[int, Array]) -> bool:
         """Whether the closed fingers come close to what stands flush with a brick in its seat.

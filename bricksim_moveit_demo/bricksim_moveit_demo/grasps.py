@@ -55,6 +55,8 @@ _END_BELOW_TOP = 0.001
 """How far below the brick's top the pads then end [m]."""
 _END_RELEASE = 0.004
 """How far the fingers then open to let go [m]: there is room."""
+_SQUEEZE = 0.001
+"""How much narrower than the brick the closed fingers are taken [m]."""
 _LEAST_CONTACT = 0.5 * STUD_PITCH
 """Least length of the gripped side that a fingertip must cover [m]."""
 
@@ -407,6 +409,12 @@ def hand_is_free(
         boxes_overlap(Box(part.size, world_T_tool @ part.pose), obstacles, clearance).any()
         for part in hand_boxes(opening)
     )
+
+
+def presses_on(part_T_tool: Array, width: float, others: Sequence[Box]) -> bool:
+    """Whether fingers that are closed to a width [m] press on other bricks, too (boxes in the frame
+    of the held part)."""
+    return not hand_is_free(part_T_tool, width - _SQUEEZE, others, 0.0)
 
 
 def boxes_overlap(box: Box, others: Sequence[Box], clearance: float = 0.0) -> Array:

@@ -24,7 +24,7 @@ from bricksim_moveit_demo.choosing import Choice, raised
 from bricksim_moveit_demo.connections import component_boxes, joined, relative_pose, seat_in_target
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
 from bricksim_moveit_demo.exchanging import stand_back, standing_back, take, way_in
-from bricksim_moveit_demo.grasps import Grasp, grasps, hand_is_free, holding_grasps
+from bricksim_moveit_demo.grasps import Grasp, grasps, hand_is_free, holding_grasps, presses_on
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, press_check, seat_pose
 from bricksim_moveit_demo.placing import free_places, move, put_down
@@ -35,6 +35,9 @@ from bricksim_moveit_demo.sighting import Sightings, averaged
 
 _GRIPS = 24
 """How many grips are looked at."""
+_SAG = 0.0015
+"""How far a corner of the tips may sink towards what is below the held brick [m]: the load turns
+between the pads, by 3 degrees in a minute where much hangs on one side (measured)."""
 _LINES = 6
 """How many of them are checked by inverse kinematics."""
 _TAKES = 3
@@ -86,7 +89,7 @@ def lay_ready(hand: Hand, movers: Sequence[Hand], joins: Sequence[Join]) -> None
         target = join.goal.target
         whole = joined(world.graph, [other.goal for other in joins[:number]])
         scene = standing_back(world.planning_scene(), movers)
-        options = list(_grips(hand, whole, join))
+        options = _grips(hand, whole, join)
 
         def reached(
             place: Array, whole: BrickTopologyGraph = whole, join: Join = join, o=options, s=scene
@@ -210,11 +213,22 @@ def _moved(hand: Hand, movers: Sequence[Hand], part: int, reached: Callable[[Arr
     return False
 
 
-def _grips(hand: Hand, whole: BrickTopologyGraph, join: Join) -> Iterator[tuple[int, Grasp]]:
-    """Ways to hold what is pressed on: those that were planned, then others at the part itself."""
+def _grips(hand: Hand, whole: BrickTopologyGraph, join: Join) -> list[tuple[int, Grasp]]:
+    """Ways to hold what is pressed on: those that were planned, then others at the part itself;
+    last those whose tips would come to stand on what is below as the load sags."""
     part = join.goal.part
     own = ((part, grasp) for grasp in grasps(whole.part(part).shape, hand.parameters))
-    return itertools.islice(itertools.chain(join.candidates, own), _GRIPS)
+    then = joined(whole, [join.goal])
+
+    def rests_below(option: tuple[int, Grasp]) -> bool:
+        held, grasp = option
+        bodies = component_boxes(then, held, np.eye(4))
+        del bodies[held]
+        sunk = grasp.part_T_tool.copy()
+        sunk[2, 3] -= _SAG
+        return presses_on(sunk, grasp.width, list(bodies.values()))
+
+    return sorted(itertools.chain(join.candidates, own), key=rests_below)[:_GRIPS]
 
 
 def _good_grips(hand: Hand, helper: Hand, job: InsertionTask) -> list[tuple[int, Grasp]]:

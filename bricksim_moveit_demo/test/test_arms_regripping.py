@@ -5,12 +5,13 @@ import pytest
 from arms_support import bench, yawed
 
 from bricksim_core.events import EventKind
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
 from bricksim_moveit_demo.aloft import Join
 from bricksim_moveit_demo.building import Insertion, StructureBuilder
 from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.description import two_arms
 from bricksim_moveit_demo.errors import Outcome
+from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.reports import InsertionGoal
 from bricksim_moveit_demo.world import Noise
@@ -36,18 +37,26 @@ def _table(least_press_force, low=(0.5, 0.25)):
 @pytest.mark.parametrize(("force", "exchanged"), [(2.0, False), (4.0, True)])
 def test_the_other_hand_holds_what_would_break_under_the_press(force, exchanged):
     """Held at the upper brick, its joint bears 0.054 N m: 2 N with their margin, 14 mm beside its
-    edge, but not 4 N."""
+    edge, but not 4 N. The new grip leaves room to the studs below for a load that sags."""
     scene = _table(force)
     assert scene.helper is not None
     arms = {h.motion.arm.name: h for h in (scene.handler, scene.helper)}
-    held = set()
-    scene.world.listeners.append(lambda _: held.update(scene.world.held.items()))
+    held, tips = set(), []
+
+    def watch(_):
+        held.update(scene.world.held.items())
+        hand = scene.handler.hand
+        if hand.motion.held == LOW and hand.grasp is not None:
+            tips.append(hand.grasp.part_T_tool[2, 3] - TIP_BEYOND_TOOL)
+
+    scene.world.listeners.append(watch)
     steps = [Insertion(ONTO_LOW, (), release=False), Insertion(ONTO_PLATE, ())]
     summary = StructureBuilder(scene.world, arms).build(steps)
     assert summary.success, summary.message
     first, second = arms
     assert ((second, LOW) in held or (second, HIGH) in held) == exchanged
     assert ((first, LOW) in held) == exchanged
+    assert all(end > STUD_HEIGHT + 0.001 for end in tips)
     assert len(connections_of(scene.world.graph, [LOW, HIGH])) == 2
     assert all(event.kind is not EventKind.BROKEN for event in scene.world.events)
 
