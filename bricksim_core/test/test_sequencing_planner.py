@@ -389,6 +389,16 @@ def test_two_bricks_side_by_side_are_pressed_on_only_if_each_bears_it_alone():
     assert not pairs(plan)
 
 
+def test_what_is_in_balance_on_an_edge_does_not_stand():
+    """A 4x2 across a 4x2, two equal weights: their centre lies 4 mm inside of the lower one's edge,
+    or on it, where `analyze` finds forces that carry it."""
+    firm, balanced = (text("2x4 (0,0,0)", f"4x2 ({x},1,1)").without([0]) for x in (0, 1))
+    check_plan(firm, plan_assembly(firm), GripperModel())
+    assert analyze(balanced, limit=False).stable
+    with pytest.raises(SequenceError, match="does not stand when finished: 1, 2 would tip over"):
+        plan_assembly(balanced)
+
+
 def test_too_large_for_the_gripper():
     with pytest.raises(SequenceError, match="it does not fit between the fingers"):
         plan_assembly(text("12x12 (0,0,0)"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.mechanics.types import ConnectionModel
@@ -18,6 +19,15 @@ from bricksim_core.topology import Structure
 _LAG = 1.0 / 1.2
 """How much of a press [-] another hand that pushes back bears at least, and the other way round
 (measured: it follows with a lag of a sixth of a second)."""
+
+_LEAST_FOOTING = 0.001
+"""Least distance [m] of a loose component's centre of mass from the edge of what it stands on: one
+right above the edge is in balance and falls at a touch."""
+
+_LEVEL = 1e-4
+"""Difference of heights of what stands on the same ground [m]."""
+_FOOT = np.array([[x, y, 0.0] for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
+"""(4, 3) corners of a part's lower side [half sizes]."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +59,38 @@ def analysis_check(model: str | ConnectionModel = "default") -> StaticCheck:
 
     def check(structure: Structure, loads: Mapping[int, Array]) -> Verdict:
         analysis = analyze(structure, loads=loads, model=model, limit=False)
+        tipping = _tipping(structure) if analysis.stable else []
+        if tipping:
+            reason = f"{', '.join(map(str, tipping))} would tip over"
+            return Verdict(False, analysis.max_utilization, reason)
         return Verdict(analysis.stable, analysis.max_utilization, "; ".join(analysis.reasons))
 
     return check
+
+
+def _tipping(structure: Structure) -> list[int]:
+    """Parts of the components that stand on the ground with hardly any footing."""
+    graph, poses = structure.graph, structure.part_poses()
+    found: list[int] = []
+    for component in graph.component_ids:
+        parts = graph.component_parts(component)
+        if structure.fixed.intersection(parts):
+            continue
+        shapes = [graph.part(part).shape for part in parts]
+        feet = np.concatenate(
+            [
+                transform_points(poses[part], 0.5 * np.array(shape.size) * _FOOT)
+                for part, shape in zip(parts, shapes, strict=True)
+            ]
+        )
+        middles = [transform_points(poses[p], s.com) for p, s in zip(parts, shapes, strict=True)]
+        com = np.average(middles, axis=0, weights=[shape.mass for shape in shapes])
+        standing = feet[feet[:, 2] < feet[:, 2].min() + _LEVEL, :2]
+        # One that is not upright stands on an edge.
+        upright = len(standing) > 2
+        if not upright or max(ConvexHull(standing).equations @ [*com[:2], 1.0]) > -_LEAST_FOOTING:
+            found += parts
+    return found
 
 
 def no_check(structure: Structure, loads: Mapping[int, Array]) -> Verdict:
