@@ -64,6 +64,14 @@ APART = 1e-6
 """Softness of a single row over that of its joint: rows of one joint that statics ties together
 would be interchangeable otherwise."""
 
+SOFTENED = (1.0, 100.0)
+"""Multiples of the softness with which the solution is searched for, one after the other where
+rounding stands in the way: it grows with the stiffness of the structure, softness does not."""
+
+
+class _StalledError(Exception):
+    """A search that descends comes back to where it was: rounding."""
+
 
 class SlowError(Exception):
     """Softness is not taken out in `HARDENINGS` solves; more of it would take even longer."""
@@ -342,10 +350,27 @@ class YieldSolver:
             The solution, None if rounding, more than ``pivots`` changes or more than
             `MAX_MEMBERS` members of the active set stood in the way.
         """
+        for softer in SOFTENED:
+            try:
+                yielded = self._solved(displacements, guess, pivots, softer)
+            except _StalledError:
+                continue
+            except SlowError:
+                yielded = None
+            if len(self.kept.slot) > MAX_KEPT:
+                self.kept = Kept.nothing(self._structure.size)
+            return yielded
+        return None
+
+    def _solved(
+        self, displacements: Array, guess: IntArray, pivots: int | None, softer: float
+    ) -> Yielded | None:
+        """`solve` with a multiple of the softness."""
 
         def settled(guess: IntArray, granted: Granted) -> Yielded | None:
-            search = _Search(self, displacements, granted)
+            search = _Search(self, displacements, granted, softer)
             members = np.union1d(guess, np.flatnonzero(search.value))
+            seen: set[bytes] = set()
             for pivot in range(MAX_PIVOTS if pivots is None else pivots):
                 if len(members) > MAX_MEMBERS:
                     return None
@@ -354,6 +379,9 @@ class YieldSolver:
                 except np.linalg.LinAlgError:
                     return None
                 if changed is None:
+                    if members.tobytes() in seen:
+                        raise _StalledError
+                    seen.add(members.tobytes())
                     yielded, changed = search.found(members, single=pivot >= _FAST_PIVOTS)
                     if not len(changed):
                         return yielded
@@ -363,13 +391,7 @@ class YieldSolver:
                 )
             return None
 
-        try:
-            yielded = hardened(self._limits.softness, guess, settled)
-        except SlowError:
-            yielded = None
-        if len(self.kept.slot) > MAX_KEPT:
-            self.kept = Kept.nothing(self._structure.size)
-        return yielded
+        return hardened(softer * self._limits.softness, guess, settled)
 
     def slots(self, members: IntArray) -> IntArray:
         """Positions of the members in what is kept, which new ones enter."""
@@ -438,13 +460,17 @@ class _Search:
         solver: The solver.
         elastic: (F,) response of the bonded structure to the loads.
         granted: See `hardened`.
+        softer: Multiple of the softness.
 
     Attributes:
         value: Multipliers mu and lambda of all rows and pushes where the search is.
     """
 
-    def __init__(self, solver: YieldSolver, elastic: Array, granted: Granted) -> None:
+    def __init__(
+        self, solver: YieldSolver, elastic: Array, granted: Granted, softer: float
+    ) -> None:
         self._solver = solver
+        self._softer = softer
         self._granted = granted
         self._elastic = elastic
         self._displaced = elastic
@@ -533,7 +559,7 @@ class _Search:
         at = self._solver.slots(members)
         kept = self._solver.kept
         square = np.ix_(at, at)
-        matrix = kept.matrix[square] + kept.softness[square]
+        matrix = kept.matrix[square] + self._softer * kept.softness[square]
         excess = -kept.sign[at] * (kept.loads[at] @ self._elastic) - kept.bound[at]
         own = members[members < self._first]
         excess[members < self._first] += self._granted.joint[own // ROWS] + self._granted.row[own]
@@ -559,7 +585,7 @@ class _Search:
         if len(joint):
             rows = self._solver.kept.rows[self._solver.slots(members[is_row])]
             np.add.at(slip, joint, rows * multiplier[is_row, None])
-        np.add.at(overload, joint, limits.softness[joint] * multiplier[is_row])
+        np.add.at(overload, joint, self._softer * limits.softness[joint] * multiplier[is_row])
         push[members[~is_row] - self._first] = multiplier[~is_row]
         wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
         return Yielded(wrench, push, members, multiplier), overload
