@@ -9,19 +9,26 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
 from bricksim_core.mechanics.bodies import bodies_of
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
 from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
-from bricksim_core.mechanics.types import SolveStatus
+from bricksim_core.mechanics.types import Solution, SolveStatus
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
 """Duration after which what goes on hitting counts as a new impact [s]."""
+
+MANY_PARTS = 100
+"""Parts of a component from which on what follows an impact waits for the next frame."""
+
+_WAITING = 1
+"""Impacts that may wait; if there are more the next one is examined in the same frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +69,34 @@ class _Pulse:
             later.pressing + self.pressing,
         )
 
+    def of(self, rows: IntArray, shift: Array) -> _Pulse:
+        """That of a piece of the component.
+
+        Args:
+            rows: (M,) indices of its parts.
+            shift: (3,) from the component's COM to its own [m].
+        """
+        change = self.change.copy()
+        change[:3] += np.cross(change[3:], shift)
+        return replace(self, total=self.total[rows], change=change)
+
+
+@dataclass(frozen=True, eq=False)
+class _Due:
+    """What a component has gone through, to be examined.
+
+    Attributes:
+        dt: For how long [s].
+        pulse: Under which loads; None: under none, after an impact.
+        impact: How many times shorter that was in reality; 1: no impact.
+        solution: Internal forces in the impact before, which break what slides out by it.
+    """
+
+    dt: float
+    pulse: _Pulse | None
+    impact: float = 1.0
+    solution: Solution | None = None
+
 
 @dataclass(eq=False)
 class _Watched:
@@ -79,6 +114,7 @@ class _Watched:
         bypassed: Of that answer; see `Finding`.
         still: True if in all steps of the last frame it was still (`StepReport.still`) and nothing
             pushed it.
+        waiting: What of earlier frames has to be examined, by frame, in this order.
     """
 
     layout: ComponentLayout
@@ -91,6 +127,7 @@ class _Watched:
     examined: Array | None = None
     age: float = 0.0
     still: bool = False
+    waiting: tuple[tuple[_Due, ...], ...] = ()
 
 
 class LoadWatch:
@@ -98,6 +135,8 @@ class LoadWatch:
 
     What hits at speed (`impacts`) is examined apart, each impact as a whole once it is over: only
     its impulse and where it acted can be trusted, not how the engine spread it over its steps.
+    In a large component what follows an impact is examined in the next frame: first what it has
+    left sliding, then the other loads.
 
     A component whose loads are bit by bit those that were examined last, without an overload, is
     not examined again: the answer would be the same. Loads of one that the engine calls still and
@@ -148,12 +187,14 @@ class LoadWatch:
             ):
                 self._watched[component] = known
                 continue
+            source = self._source_of(layout.part_ids)
             self._watched[component] = _Watched(
                 layout,
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
+                waiting=() if source is None else _waiting(old.get(source), layout),
             )
-            changed[component] = layout, anchored, self._source_of(layout.part_ids)
+            changed[component] = layout, anchored, source
         held = [component for component, watched in self._watched.items() if watched.anchored.any()]
         self._ids = np.array(list(layouts), dtype=np.int64)
         self._bodies = bodies_of(layouts, self._watched.keys(), held)
@@ -196,6 +237,7 @@ class LoadWatch:
             for watched in self._watched.values():
                 watched.utilization = np.full(len(watched.utilization), np.nan)
                 watched.bypassed = ()
+                watched.waiting = ()
             return findings, ()
         if not steps:
             return findings, ()
@@ -206,11 +248,13 @@ class LoadWatch:
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
-            if not over and (usual is None or self._known(watched, usual.mean)):
+            known = usual is None or self._known(watched, usual.mean)
+            if known and not over and not watched.waiting:
                 continue
             finding = self._examine(component, watched, usual, over)
-            watched.examined = None if usual is None else usual.mean
             watched.age += self._frame
+            if finding is None:
+                continue
             watched.utilization, watched.bypassed = finding.utilization, finding.bypassed
             if finding.broken:
                 findings[component] = finding
@@ -256,7 +300,7 @@ class LoadWatch:
         still = np.all([rows[self._bodies.loaded] for rows in told], axis=0).tolist()
         for i, (component, watched) in enumerate(self._watched.items()):
             calm = still[i] and component not in pushed
-            if calm and watched.still and watched.impact is None:
+            if calm and watched.still and watched.impact is None and not watched.waiting:
                 stirred[i] = not self._settled(watched)
             watched.still = calm
         return stirred
@@ -336,26 +380,53 @@ class LoadWatch:
 
     def _examine(
         self, component: int, watched: _Watched, usual: _Pulse | None, impacts: list[_Pulse]
-    ) -> Finding:
-        """Has the detector take in a frame: its impacts one by one, then the rest of its steps."""
+    ) -> Finding | None:
+        """Has the detector take in a frame: its impacts one by one, then the rest of its steps.
+        None: there was nothing to say."""
         detector, layout, anchored = self.detector, watched.layout, watched.anchored
-        factor = self._compression
-        pulses = [(pulse, factor * pulse.sharpness if factor > 1.0 else 1.0) for pulse in impacts]
+        factor, step = self._compression, self._step
+        at_once = len(layout.part_ids) < MANY_PARTS
+        new: list[_Due] = []
+        for pulse in impacts:
+            shorter = factor * pulse.sharpness if factor > 1.0 else 1.0
+            new.append(_Due(pulse.steps * step, pulse, shorter))
         if usual is not None:
-            pulses.append((usual, 1.0))
-        finding, highest = None, watched.utilization * np.nan
+            new.append(_Due(usual.steps * step, usual))
+        frames = [*map(list, watched.waiting), new]
+        watched.examined = None
+        finding, highest, told = None, watched.utilization * np.nan, False
         bypassed: set[int] = set()
-        for pulse, impact in pulses:
-            dt = pulse.steps * self._step
-            finding = detector.examine(
-                component, layout, anchored, pulse.mean, dt, impact, pulse.change
-            )
+        while frames:
+            due = frames[0]
+            if not due:
+                del frames[0]
+                continue
+            one = due.pop(0)
+            dt, pulse, impact = one.dt, one.pulse, one.impact
+            if pulse is None:
+                slid = detector.slide_on(component, layout, anchored, dt)
+                if slid is None:
+                    continue
+                finding = replace(slid, solution=one.solution)
+            else:
+                finding = detector.examine(
+                    component, layout, anchored, pulse.mean, dt, impact, pulse.change, at_once
+                )
+                watched.examined, told = pulse.mean if impact == 1.0 else None, True
             highest = np.fmax(highest, finding.utilization)
             bypassed.update(finding.bypassed)
             if finding.broken:
+                del frames[0]  # it broke in it
                 break
-        assert finding is not None
-        return replace(finding, utilization=highest, bypassed=tuple(sorted(bypassed)))
+            if impact > 1.0 and not at_once:
+                due.insert(0, _Due(dt - dt / impact, None, solution=finding.solution))
+                if sum(other.impact > 1.0 for frame in frames for other in frame) <= _WAITING:
+                    break
+        watched.waiting = tuple(tuple(frame) for frame in frames if frame)
+        if finding is None:
+            return None
+        utilization = highest if told else watched.utilization
+        return replace(finding, utilization=utilization, bypassed=tuple(sorted(bypassed)))
 
     @property
     def _compression(self) -> float:
@@ -379,6 +450,23 @@ class LoadWatch:
             # Unknown (NaN) and overloaded connections have to be examined again.
             and bool(np.all(watched.utilization <= limits.utilization))
         )
+
+
+def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Due, ...], ...]:
+    """What of a component has to be examined in a piece of it; nothing after a join. (What slides
+    in it does so under its next loads.)"""
+    if whole is None or not whole.waiting:
+        return ()
+    rows = np.flatnonzero(np.isin(whole.layout.part_ids, layout.part_ids))
+    if len(rows) < len(layout.part_ids):
+        return ()
+    shift = mass_properties(layout).com - mass_properties(whole.layout).com
+    return tuple(
+        tuple(
+            replace(one, pulse=one.pulse.of(rows, shift)) for one in frame if one.pulse is not None
+        )
+        for frame in whole.waiting
+    )
 
 
 def _with_fresh(report: StepReport) -> StepReport:

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from engine_suite import at
 
+from bricksim_core import load_watch
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import StepReport
-from bricksim_core.events import EventKind, StepResult
+from bricksim_core.events import Cause, EventKind, StepResult
+from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
+from bricksim_core.mechanics.detector import BreakageDetector
+from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.simulator import Simulator
 
 
@@ -85,3 +91,55 @@ def test_what_is_overloaded_but_held_by_others_is_told() -> None:
         assert result.bypassed.tolist() == sorted(result.bypassed.tolist())
         told += len(result.bypassed) > 0
     assert told
+
+
+@pytest.mark.parametrize(("height", "frames"), [(0.144, 16), (0.144, 36), (0.19, 16)])
+def test_what_follows_an_impact_waits_in_large_components(monkeypatch, height, frames):
+    """A block of 210 bricks lands on a corner: it slides as far, and the same breaks under the same
+    loads, if later by a frame or two."""
+    lines = (
+        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
+        for z in range(14)
+        for i in range(3)
+        for j in range(5)
+    )
+    block = parse_structure("\n".join(lines), baseplate=None)
+    hits: list[str] = []
+    examine, slide_on = BreakageDetector.examine, BreakageDetector.slide_on
+
+    def examined(self, *args):
+        hits.append("hit" if args[5] > 1.0 else "usual")
+        return examine(self, *args)
+
+    def slid_on(self, *args):
+        hits.append("rest")
+        return slide_on(self, *args)
+
+    monkeypatch.setattr(BreakageDetector, "examine", examined)
+    monkeypatch.setattr(BreakageDetector, "slide_on", slid_on)
+
+    def dropped():
+        criterion = SlipCriterion()
+        simulator = Simulator()
+        simulator._watch.detector.criterion = criterion
+        pose = standing(block, rotation_from_degrees(20.0, 30.0, 0.0), height)
+        simulator.spawn(block, pose, fixed=())
+        connections = sorted(simulator.graph.connections)
+        broken, order = {}, []
+        for frame in range(frames):
+            hits.clear()
+            for event in simulator.step().events:
+                if event.cause is Cause.OVERLOAD:
+                    broken[event.connection] = frame, event.utilization, event.force
+            order.append(tuple(hits))
+        return broken, [criterion.slip(c) for c in connections], order
+
+    late, slips, order = dropped()
+    assert any(a[-1:] == ("hit",) and b[:1] == ("rest",) for a, b in itertools.pairwise(order))
+    monkeypatch.setattr(load_watch, "MANY_PARTS", 1000)
+    soon, want, _ = dropped()
+    assert late.keys() == soon.keys()
+    assert soon or slips == pytest.approx(want, abs=1e-7)
+    for connection, (frame, *load) in soon.items():
+        assert 0 <= late[connection][0] - frame <= 2
+        assert late[connection][1:] == pytest.approx(load, rel=1e-3)

@@ -210,12 +210,16 @@ class Reluctant:
         self.counts: dict[int, int] = {}
 
     def failed(
-        self, layout, anchored, system, loads, solution, overloaded, engagement, dt, rest, change
-    ):
-        for connection, u in zip(layout.connection_ids.tolist(), solution.utilization, strict=True):
+        self, layout, anchored, system, loads, utilization, overloaded, engagement, dt, brief, rest,
+        change,
+    ):  # fmt: skip
+        for connection, u in zip(layout.connection_ids.tolist(), utilization, strict=True):
             self.counts[connection] = self.counts.get(connection, 0) + int(u > 1.0)
         failed = np.array([self.counts[c] >= 3 for c in layout.connection_ids.tolist()])
-        return Sliding(failed, failed | overloaded, solution.utilization)
+        return Sliding(failed, failed | overloaded, utilization)
+
+    def slides(self, layout):
+        return False
 
     def forget(self, connection_ids):
         for connection in connection_ids:

@@ -182,6 +182,30 @@ def test_sliding_takes_no_more_energy_than_the_impact_had(speed):
     assert hit(None)[1] > 10.0 * energy
 
 
+@pytest.mark.parametrize("energy", [0.6, 1.5])
+def test_what_a_pulse_leaves_sliding_can_go_on_later(energy):
+    """As if it had gone on at once, and then nothing slides any more."""
+    layout, anchored = pair()
+    impulse = math.sqrt(energy * MASS * STRENGTH * ENGAGEMENT)
+    dt, short = 0.01, 1e3
+    found = []
+    for at_once in (True, False):
+        criterion = SlipCriterion()
+        detector = BreakageDetector(SnapFitModel(), READY, criterion)
+        hit = (apart(impulse / dt), dt, short, None, at_once)
+        finding = detector.examine(0, layout, anchored, *hit)
+        if not at_once:
+            assert not finding.broken
+            finding = detector.slide_on(0, layout, anchored, dt - dt / short)
+            assert finding is not None
+        if not finding.broken:
+            assert detector.slide_on(0, layout, anchored, 1.0) is None
+        found.append((finding.broken, criterion.slip(int(layout.connection_ids[0]))))
+    (soon, slip), (late, same) = found
+    assert soon == late and bool(soon) == (energy > 1.0)
+    assert same == pytest.approx(slip, rel=1e-9)
+
+
 def test_slip_adds_up_over_impacts_and_is_forgotten_with_the_connection():
     layout, anchored = pair()
     criterion = SlipCriterion()

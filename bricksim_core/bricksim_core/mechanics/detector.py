@@ -65,10 +65,11 @@ class BreakCriterion(Protocol):
         anchored: NDArray[np.bool_],
         system: ComponentSystem,
         loads: Array,
-        solution: Solution,
+        utilization: Array,
         overloaded: NDArray[np.bool_],
         engagement: float,
         dt: float,
+        brief: bool,
         rest: float,
         change: Array | None,
     ) -> Sliding:
@@ -79,12 +80,13 @@ class BreakCriterion(Protocol):
             anchored: (N,) parts that the world holds.
             system: Its equations.
             loads: (N, 6) loads on its parts, as they were in reality [N, N m].
-            solution: Its internal forces under them.
+            utilization: (C,) of its connections under them; by a short pulse, of the bonded
+                structure.
             overloaded: (C,) connections that are overloaded now.
             engagement: Slip after which a connection has failed [m]; 0: at once.
             dt: For how long the loads act [s].
-            rest: For how long nothing does after them [s]: they were a short pulse, the solution
-                is that of the bonded structure; 0: no pulse.
+            brief: They were a short pulse.
+            rest: For how long nothing acts after them [s].
             change: (6,) of a free component's motion by them [m/s, rad/s], in its frame; None:
                 unknown.
 
@@ -95,6 +97,10 @@ class BreakCriterion(Protocol):
         Raises:
             SolverError: Nothing can be said of this step.
         """
+        ...
+
+    def slides(self, layout: ComponentLayout) -> bool:
+        """Whether anything slides in a component although nothing acts on it."""
         ...
 
     def forget(self, connection_ids: tuple[int, ...]) -> None:
@@ -195,6 +201,7 @@ class BreakageDetector:
         dt: float,
         impact: float = 1.0,
         change: Array | None = None,
+        whole: bool = True,
     ) -> Finding:
         """Takes in one step of a component.
 
@@ -209,6 +216,7 @@ class BreakageDetector:
                 in the rest of the step nothing acts.
             change: (6,) of the motion of a free component by an impact: of the velocity of its COM
                 and of its spin, in its frame [m/s, rad/s]; None: unknown.
+            whole: False: what slides in the rest of the step is left to `slide_on`.
         """
         count = len(layout.connection_ids)
         if not self.thresholds.enabled or count == 0:
@@ -232,8 +240,7 @@ class BreakageDetector:
         if imbalance > self.thresholds.imbalance:
             messages.append(f"{imbalance:.0%} of the loads cannot be balanced")
         overloaded = solution.utilization > self.thresholds.utilization + _ACCURACY
-        none = np.zeros(count, dtype=bool)
-        sliding = Sliding(none, none, solution.utilization)
+        broken: tuple[int, ...] = ()
         if not entry.joined or settled:
             try:
                 sliding = self.criterion.failed(
@@ -241,15 +248,76 @@ class BreakageDetector:
                     anchored,
                     system,
                     real,
-                    solution,
+                    solution.utilization,
                     overloaded,
                     self.engagement,
                     dt / impact,
-                    dt - dt / impact,
+                    impact != 1.0,
+                    dt - dt / impact if whole else 0.0,
                     change,
                 )
+                broken = self._broken(layout, anchored, system, sliding, settled)
             except SolverError as error:
                 messages.append(f"no slip found, nothing breaks: {error}")
+        bypassed = bypassed_by_sound(anchored, layout.stud_index, layout.hole_index, overloaded)
+        return Finding(
+            utilization=solution.utilization,
+            broken=broken,
+            bypassed=tuple(layout.connection_ids[bypassed].tolist()),
+            solution=solution,
+            message="; ".join(messages),
+        )
+
+    def slide_on(
+        self,
+        component_id: int,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        dt: float,
+    ) -> Finding | None:
+        """Goes on with what slides in a component while nothing acts on it; None: nothing slides.
+
+        Args:
+            component_id: Its id.
+            layout: The component.
+            anchored: (N,) parts that the world holds.
+            dt: For how long [s]; `examine` has counted it.
+        """
+        if not self.thresholds.enabled or not self.criterion.slides(layout):
+            return None
+        entry = self._entry(component_id, layout, anchored)
+        system, count = self._system(entry), len(layout.connection_ids)
+        loads, none = np.zeros((len(layout.part_ids), 6)), np.zeros(count)
+        broken: tuple[int, ...] = ()
+        message = ""
+        try:
+            sliding = self.criterion.failed(
+                layout,
+                anchored,
+                system,
+                loads,
+                none,
+                none > 0.0,
+                self.engagement,
+                dt,
+                False,
+                0.0,
+                None,
+            )
+            broken = self._broken(layout, anchored, system, sliding, self._settled(entry))
+        except SolverError as error:
+            message = f"no slip found, nothing breaks: {error}"
+        return Finding(np.full(count, np.nan), broken, message=message)
+
+    def _broken(
+        self,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        system: ComponentSystem,
+        sliding: Sliding,
+        settled: bool,
+    ) -> tuple[int, ...]:
+        """Ids of the connections that break by what has slid."""
         ends = layout.stud_index, layout.hole_index
         broken: tuple[int, ...] = ()
         if settled and sliding.failed.any():
@@ -262,18 +330,11 @@ class BreakageDetector:
                 candidates=sliding.failed,
             ).broken
             broken = tuple(layout.connection_ids[cut].tolist())
-        bypassed = bypassed_by_sound(anchored, *ends, overloaded)
         # Studs that sound connections hold in place cannot have slid out.
         held = settled and not broken
         ended = tuple(layout.connection_ids[sliding.failed].tolist()) if held else broken
         self.criterion.forget(ended)
-        return Finding(
-            utilization=solution.utilization,
-            broken=broken,
-            bypassed=tuple(layout.connection_ids[bypassed].tolist()),
-            solution=solution,
-            message="; ".join(messages),
-        )
+        return broken
 
     @property
     def engagement(self) -> float:

@@ -127,12 +127,13 @@ class SlipCriterion:
         anchored: NDArray[np.bool_],
         system: ComponentSystem,
         loads: Array,
-        solution: Solution,
+        utilization: Array,
         overloaded: NDArray[np.bool_],
         engagement: float,
         dt: float,
-        rest: float = 0.0,
-        change: Array | None = None,
+        brief: bool,
+        rest: float,
+        change: Array | None,
     ) -> Sliding:
         """Connections that have slid out (see `BreakCriterion.failed`).
 
@@ -140,7 +141,7 @@ class SlipCriterion:
             SolverError: No motion was found; what is known of the component stays as it was.
         """
         if engagement <= 0.0:
-            return Sliding(overloaded, overloaded, solution.utilization)
+            return Sliding(overloaded, overloaded, utilization)
         twists = self._known(layout)
         loose = np.zeros(len(overloaded), dtype=bool)
         distance = self._distances(layout)
@@ -157,10 +158,11 @@ class SlipCriterion:
                 anchored,
                 system,
                 loads,
-                solution.utilization,
+                utilization,
                 overloaded,
                 twists,
                 dt,
+                brief,
                 rest,
                 change,
                 engagement - distance,
@@ -182,6 +184,10 @@ class SlipCriterion:
         for layout, twists in moving:
             if twists is not None:
                 self._keep(layout, twists)
+
+    def slides(self, layout: ComponentLayout) -> bool:
+        """Whether anything slides in a component although nothing acts on it."""
+        return self._known(layout) is not None
 
     def slip(self, connection_id: int) -> float:
         """How far a connection has slid in all: mean slip of its studs [m]."""
@@ -241,6 +247,7 @@ class SlipCriterion:
         overloaded: NDArray[np.bool_],
         twists: Array | None,
         dt: float,
+        brief: bool,
         rest: float,
         change: Array | None,
         spare: Array,
@@ -256,14 +263,14 @@ class SlipCriterion:
         if twists is not None and not anchored.any():
             # What comes off has the motion of the whole; its own rigid motion slides nowhere.
             start = balance_of(layout).relative(twists, parts.momenta(twists))
-        brief, pulse = rest > 0.0, None
+        pulse = None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, utilization)
         motion = _motion(
             parts, joints, pushes, system, utilization, overloaded, start, dt, brief, pulse, spare
         )
         slip, twists = motion.slip, motion.twists
-        if brief and twists.any() and (slip < spare).all():
+        if rest > 0.0 and twists.any() and (slip < spare).all():
             # Friction alone stops what a pulse has set in motion.
             free, none = replace(parts, loads=np.zeros_like(parts.loads)), np.zeros_like(slip)
             motion = _motion(
