@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -60,7 +61,8 @@ class FileReport:
         max_utilization: Highest load over capacity.
         worst_connection: Id of the connection that has it, None without connections.
         worst_parts: Its lower and upper part.
-        safety_factor: Multiple of all loads at which it fails; None if not asked for.
+        safety_factor: Multiple of all loads at which it fails; None if not asked for or not found.
+        safety_factor_lacks: Why there is none although nobody said that there should be none.
         mechanism: Connections that give way there.
         breaking: Overloaded connections that come apart first.
         bypassed: Overloaded connections whose parts others hold together.
@@ -83,6 +85,7 @@ class FileReport:
     worst_connection: int | None = None
     worst_parts: tuple[int, int] | None = None
     safety_factor: float | None = None
+    safety_factor_lacks: str = ""
     mechanism: tuple[int, ...] = ()
     breaking: tuple[int, ...] = ()
     bypassed: tuple[int, ...] = ()
@@ -116,9 +119,11 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
     start = time.perf_counter()
     structure = read_structure(file, baseplate=options.baseplate, strict=options.strict)  # type: ignore[arg-type]
     check_supported(structure)
-    wanted = options.safety_factor
+    wanted, lacks = options.safety_factor, ""
     if wanted is None:
         wanted = len(structure.graph) <= LIMIT_UP_TO
+        if not wanted:
+            lacks = f"not looked for with more than {LIMIT_UP_TO} parts unless asked for"
     analysis = analyze(
         structure,
         gravity=options.gravity,
@@ -127,6 +132,9 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         limit=wanted or None,
     )
     total = time.perf_counter() - start - analysis.limit_time
+    factor = analysis.safety_factor if wanted else None
+    if factor is not None and math.isnan(factor):
+        factor, lacks = None, "the solver did not find it"
     worst = analysis.worst_connection
     connection = None if worst is None else structure.graph.connection(worst)
     report = FileReport(
@@ -138,7 +146,8 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         max_utilization=analysis.max_utilization,
         worst_connection=worst,
         worst_parts=None if connection is None else (connection.stud_part, connection.hole_part),
-        safety_factor=analysis.safety_factor if wanted else None,
+        safety_factor=factor,
+        safety_factor_lacks=lacks,
         mechanism=analysis.mechanism,
         breaking=analysis.breaking,
         bypassed=analysis.bypassed,

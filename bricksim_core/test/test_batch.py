@@ -22,6 +22,7 @@ from bricksim_core.batch import (
     verdict,
 )
 from bricksim_core.errors import BrickSimError
+from bricksim_core.mechanics.snapfit import limit
 
 DATA = Path(__file__).parent / "data"
 GOOD = [str(p) for p in sorted((DATA / "brickgpt").glob("demo_*.txt"))]
@@ -48,6 +49,27 @@ def test_report_counts_bricks_without_the_plate():
     assert report.safety_factor is None
     assert verdict(report) == "stable"
     assert summary(report).startswith("28 bricks")
+
+
+def test_why_there_is_no_safety_factor_is_said(tmp_path, monkeypatch):
+    large = tmp_path / "large.txt"
+    large.write_text(
+        "".join(f"4x2 ({4 * i + 2 * (k % 2)},0,{k})\n" for k in range(26) for i in range(58))
+    )
+    unasked = AnalysisOptions(safety_factor=None)
+    report = analyze_file(str(large), unasked)
+    assert report.bricks == 26 * 58 and report.stable
+    assert report.safety_factor is None
+    assert "with more than 1500 parts unless asked for" in report.safety_factor_lacks
+
+    small = str(DATA / "stablelego" / "stair_20.json")
+    report = analyze_file(small, unasked)
+    assert report.safety_factor is not None and report.safety_factor_lacks == ""
+    monkeypatch.setattr(limit.LimitProgram, "_optimum", lambda *_: None)
+    report = analyze_file(small, unasked)
+    assert report.safety_factor is None
+    assert report.safety_factor_lacks == "the solver did not find it"
+    assert "safety factor" not in summary(report)
 
 
 def test_load_can_turn_the_verdict():

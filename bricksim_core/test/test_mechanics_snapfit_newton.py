@@ -17,8 +17,10 @@ from snapfit_truth import PointForces
 from bricksim_core.mechanics.snapfit import SnapFitModel, whole
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
+from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
 from bricksim_core.mechanics.snapfit.whole import interior_point
+from bricksim_core.mechanics.snapfit.yielding import Granted, Yielded, hardened
 from bricksim_core.mechanics.types import SolveStatus
 
 
@@ -67,6 +69,22 @@ def test_agrees_with_the_formulation_by_points():
     assert solution.utilization == pytest.approx(
         system.joints.utilization(wrench), rel=1e-4, abs=1e-4
     )
+
+
+def test_taking_softness_out_does_not_end_while_too_much_is_granted():
+    """A joint at 1.2 that gives way by 1 per multiplier, with softness 0.1: without softness it
+    sits at its limit with a multiplier of 0.2, however much a guess granted it at first."""
+
+    def settled(_members, granted):
+        multiplier = (0.2 + granted.joint) / 1.1
+        wrench = np.array([[1.2 - multiplier[0], 0.0, 0.0, 0.0, 0.0, 0.0]])
+        return Yielded(wrench, np.zeros(0), np.zeros(1, dtype=np.int64), multiplier)
+
+    guess = Granted(np.array([0.5]), np.zeros(ROWS))
+    found = hardened(np.array([0.1]), np.zeros(1, dtype=np.int64), settled, (guess, guess.joint))
+    assert found is not None
+    assert found.multiplier[0] == pytest.approx(0.2, abs=1e-6)
+    assert found.wrench[0, 0] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_rounding_in_a_large_block_does_not_stop_the_search(monkeypatch):

@@ -95,8 +95,8 @@ def command(
 
     A utilization of 1 is the limit, 1.2 is 20 % too much. `marginal` means too close to the limit
     for a verdict (0.9 to 1.1). In JSON `safety_factor` is "infinity" where loads of this kind never
-    fail the structure, and null where it was not asked for or not found. Exit code: 0 all stable, 1
-    some unstable, 2 error (the other files are still analysed).
+    fail the structure, and null where it was not asked for or not found; `safety_factor_lacks` says
+    why. Exit code: 0 all stable, 1 some unstable, 2 error (the other files are still analysed).
     """
     names = [*(files or []), *_listed(files_from)]
     if not names:
@@ -159,6 +159,8 @@ def _print(reports: Sequence[FileReport]) -> None:
     for report in reports:
         for reason in report.reasons:
             print(f"{report.file}: {reason}")
+        if report.safety_factor_lacks:
+            print(f"{report.file}: no safety factor: {report.safety_factor_lacks}")
         if report.breaking:
             print(f"{report.file}: comes apart at {_named(report.breaking)}")
         if report.bypassed:

@@ -226,7 +226,8 @@ def hardened(
         # A geometric series: its remainder by its last two terms.
         remainder = change**2 / (before - change) if change < before < np.inf else np.inf
         most = float(overload.max())
-        if min(most, remainder) < TOLERANCE * max(1.0, most):
+        # Where too much had been granted it is negative, and something is left as well.
+        if min(float(np.abs(overload).max()), remainder) < TOLERANCE * max(1.0, most):
             return state
         if remainder < ACCEPTED * most:
             found = state
