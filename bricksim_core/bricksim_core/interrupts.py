@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
     from types import FrameType
 
+INTERRUPTED = 130
+"""Exit code of a command that was interrupted."""
 AGAIN_AFTER = 0.02
 """Time until an interrupt is given again that could not be raised [s]."""
 COMPILER = "llvmlite"

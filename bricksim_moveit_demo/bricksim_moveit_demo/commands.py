@@ -17,7 +17,7 @@ from bricksim_moveit_demo import scenes
 from bricksim_moveit_demo.benchmark import beginning, head, read_runs, row, runs, table
 from bricksim_moveit_demo.layout import packing, read_layout
 from bricksim_moveit_demo.reports import Report
-from bricksim_moveit_demo.scenes import SceneOptions
+from bricksim_moveit_demo.scenes import SceneOptions, require_folder
 
 
 def assemble(arguments: Sequence[str] | None = None) -> int:
@@ -45,8 +45,6 @@ def assemble(arguments: Sequence[str] | None = None) -> int:
     except BrickSimError as error:
         print(f"assemble: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return _interrupted("assemble")
     print(
         f"{'built' if summary.success else 'not built'}: {summary.inserted} of {summary.total} in"
         f" {summary.duration:.1f} simulated seconds"
@@ -62,8 +60,6 @@ def inhand(arguments: Sequence[str] | None = None) -> int:
     except BrickSimError as error:
         print(f"inhand: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return _interrupted("inhand")
     print(f"{summary.outcome} {summary.message}".rstrip() + f" in {summary.duration:.1f} s")
     return 0 if summary.success else 1
 
@@ -91,8 +87,6 @@ def benchmark(arguments: Sequence[str] | None = None) -> int:
     except BrickSimError as error:
         print(f"assembly_benchmark: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return _interrupted("assembly_benchmark")
     return 0
 
 
@@ -113,8 +107,8 @@ def _measure(structures: Sequence[Structure], chosen: argparse.Namespace) -> Non
         "bricks": chosen.bricks,
     }
     if chosen.out is not None:
+        require_folder(chosen.out)
         done = read_runs(chosen.out / "runs.jsonl", setup)
-        chosen.out.mkdir(parents=True, exist_ok=True)
     print(head(), flush=True)
     for structure in structures:
         own = [run for run in done if run.structure == structure.name]
@@ -134,12 +128,6 @@ def _measure(structures: Sequence[Structure], chosen: argparse.Namespace) -> Non
                 with replacing(chosen.out / "table.txt") as temporary:
                     temporary.write_text(table(done), encoding="utf-8")
     print("\n" + table(done), end="")
-
-
-def _interrupted(command: str) -> int:
-    """Says that a command was interrupted; its exit code."""
-    print(f"{command}: interrupted", file=sys.stderr)
-    return 130
 
 
 def _add_arms(parser: argparse.ArgumentParser) -> None:

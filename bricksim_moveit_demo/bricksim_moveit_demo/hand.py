@@ -94,9 +94,8 @@ class Hand:
         return Hand(world, self.motion.planner, self.motion.arm.name, self.parameters, None)
 
     def use(self, parameters: TaskParameters) -> None:
-        """Takes over the numbers of a task. What has left the scene is held no more."""
-        if self.motion.held is not None and self.motion.held not in self.world.graph:
-            self.forget_grip()
+        """Takes over the numbers of a task."""
+        self.forget_missing()
         self.parameters = parameters
         self.motion.collision_force = parameters.collision_force
         self.chooser = GraspChooser(self.motion, parameters)
@@ -244,6 +243,11 @@ class Hand:
         self.grasp = None
         self.motion.between = frozenset()
         self._tool_T_held = None
+
+    def forget_missing(self) -> None:
+        """What has left the scene since the last task is held no more."""
+        if self.motion.held is not None and self.motion.held not in self.world.graph:
+            self.forget_grip()
 
     def lift(self) -> None:
         """Lifts what is held off the table, straight up past what stands beside it.

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 from importlib import import_module
+from pathlib import Path
 
-from bricksim_core.interrupts import keep_interrupts
+from bricksim_core.interrupts import INTERRUPTED, keep_interrupts
 from bricksim_core.threads import use_single_thread
 
 
@@ -34,7 +36,11 @@ def benchmark() -> int:
 
 def _command(function: str) -> int:
     keep_interrupts()
-    return _run("commands", function)
+    try:
+        return _run("commands", function)
+    except KeyboardInterrupt:
+        print(f"{Path(sys.argv[0]).name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(module: str, function: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from bricksim_moveit_demo.handling import BrickHandler
 from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, join_in_hand, lay_out_in_hand
 from bricksim_moveit_demo.layout import TableLayout, packing
 from bricksim_moveit_demo.parameters import TaskParameters
-from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
+from bricksim_moveit_demo.planning.protocol import GREATEST_SEED, PlanningOptions, create_planner
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
@@ -49,7 +50,7 @@ class SceneOptions:
         config: Settings of the simulator.
 
     Raises:
-        BrickSimError: The seed is negative, or the noise negative or not finite.
+        BrickSimError: The seed is negative or too large, or the noise negative or not finite.
     """
 
     seed: int = 0
@@ -63,8 +64,8 @@ class SceneOptions:
     config: SimulatorConfig = SimulatorConfig()
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise BrickSimError(f"seed is {self.seed}, expected 0 or more")
+        if not 0 <= self.seed <= GREATEST_SEED:
+            raise BrickSimError(f"seed is {self.seed}, expected 0 to {GREATEST_SEED}")
         noise = (self.noise_mm, self.noise_degrees)
         if not all(math.isfinite(value) and value >= 0.0 for value in noise):
             raise BrickSimError(
@@ -102,7 +103,9 @@ def assemble(
         StructureError: It needs more than these arms, or does not bear a press.
         TaskError: A brick does not fit on the table.
         EngineError: The engine does not start.
+        BrickSimError: The results cannot be written.
     """
+    require_folder(out)
     log = BuildLog(structure)
 
     def told(report: Report, inserted: int, total: int) -> None:
@@ -164,6 +167,7 @@ def assemble_in_hand(
         options: How.
         out: Folder for summary.json, final.png and video.mp4; None: none are written.
     """
+    require_folder(out)
     simulator = _simulator(options)
     lay_out_in_hand(simulator, scene, options.seed)
     arms = two_arms()
@@ -201,6 +205,22 @@ def _film(world: SimulatedWorld, options: SceneOptions) -> Film | None:
     return film
 
 
+def require_folder(out: Path | None) -> None:
+    """Makes the folder of the results, before anything is built for it.
+
+    Raises:
+        BrickSimError: It cannot be made, or nothing can be written into it.
+    """
+    if out is None:
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
 def write_results(
     out: Path | None,
     summary: Summary | InHandSummary,
@@ -213,19 +233,18 @@ def write_results(
     Results come first: the summary is on disk before pictures are tried.
 
     Args:
-        out: The folder; None: nothing is written.
+        out: The folder, which exists; None: nothing is written.
         summary: How it went.
         options: How the scene was run.
         name: Name of what was built.
         film: What was filmed.
 
     Raises:
-        OSError: A file cannot be written.
+        BrickSimError: A file cannot be written.
         PictureError: There is no headless OpenGL here.
     """
     if out is None:
         return
-    out.mkdir(parents=True, exist_ok=True)
     document: dict[str, Any] = {
         "structure": name,
         "seed": options.seed,
@@ -237,7 +256,14 @@ def write_results(
         **asdict(summary),
     }
     summary_file, picture, video = (out / name for name in RESULT_FILES)
-    with replacing(summary_file) as temporary:
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    if film is not None:
-        film.write(video, picture)
+    try:
+        with replacing(summary_file) as temporary:
+            temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        if film is not None:
+            film.write(video, picture)
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _unwritable(out: Path, error: OSError) -> BrickSimError:
+    return BrickSimError(f"{out}: results cannot be written there: {error.strerror or error}")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bricksim_core.errors import CollisionError
 from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, transform
@@ -41,8 +42,8 @@ class Supply:
         ids: Part id in the scene by part id of the structure, of all that is there.
 
     Raises:
-        TaskError: Places are given for bricks that the structure does not have, or something lies
-            where the base goes.
+        TaskError: Places are given for bricks that the structure does not have, or where the base
+            or another brick is, or something lies where the base goes.
     """
 
     def __init__(
@@ -124,7 +125,13 @@ class Supply:
         """Puts bricks about where they are to lie, and others exactly there."""
         if self._noise is not None:
             places = {part: pose @ self._noise(self._generator) for part, pose in places.items()}
-        self.ids |= self._put(loose_bricks(self._structure, {**places, **(firm or {})}))
+        try:
+            self.ids |= self._put(loose_bricks(self._structure, {**places, **(firm or {})}))
+        except CollisionError as error:
+            raise TaskError(
+                f"the layout of the table puts parts into each other (the base is part"
+                f" {self._base}): {error}"
+            ) from error
         self._waiting = [part for part in self._waiting if part not in places]
 
     def _shapes(self, parts: Sequence[int]) -> dict[int, BrickShape]:

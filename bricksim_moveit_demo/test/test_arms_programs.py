@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bricksim_core.threads import SINGLE_THREAD
-from bricksim_moveit_demo.commands import assemble, inhand
+from bricksim_moveit_demo.commands import assemble, benchmark, inhand
 
 HELP = """
 import os, sys
@@ -37,7 +37,8 @@ def test_programs_settle_the_threads_before_numpy_is_loaded(wanted: str | None) 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--seed", "-3"], "seed is -3, expected 0 or more"),
+        (["--seed", "-3"], "seed is -3, expected 0 to"),
+        (["--seed", "99999999999999999999"], "seed is 99999999999999999999, expected 0 to"),
         (["--noise", "-1", "2"], "noise is -1 mm, 2 degrees, expected two finite numbers"),
         (["--noise", "nan", "2"], "noise is nan mm, 2 degrees, expected two finite numbers"),
     ],
@@ -45,6 +46,25 @@ def test_programs_settle_the_threads_before_numpy_is_loaded(wanted: str | None) 
 def test_bad_numbers_are_refused_by_name(words, expected, capsys) -> None:
     assert inhand(words) == 2
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_built(out, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    structure = tmp_path / "one.txt"
+    structure.write_text("2x4 (4,4,0)\n")
+    for command, words in ((inhand, []), (assemble, [structure]), (benchmark, [structure])):
+        assert command([*map(str, words), "--out", str(tmp_path / out)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{tmp_path / out}: results cannot be written there" in line
+
+
+def test_a_layout_that_puts_a_brick_into_the_base_is_named(tmp_path, capsys) -> None:
+    structure, layout = tmp_path / "one.txt", tmp_path / "layout.yaml"
+    structure.write_text("2x4 (4,4,0)\n")
+    layout.write_text("bricks: {1: [0.5, 0.0, 0]}")
+    assert assemble([str(structure), "--layout", str(layout)]) == 2
+    assert "the layout of the table puts parts into each other" in capsys.readouterr().err
 
 
 def test_a_layout_file_says_where_the_bricks_of_assemble_lie(tmp_path, capsys) -> None:

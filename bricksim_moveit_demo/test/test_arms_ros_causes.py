@@ -208,6 +208,21 @@ def test_cancel_at_every_stage_leaves_a_state_that_the_next_goal_goes_on_from() 
         assert rested(ros, states).position[-1] > 0.01
 
 
+def test_a_brick_deleted_in_the_hand_does_not_stop_later_goals() -> None:
+    with ros_client() as ros:
+        plate, brick, other = lay_out(ros)
+        insert = ros.action(action.PickAndInsert, "pick_and_insert")
+        goal = action.PickAndInsert.Goal(part_id=brick, target_part=plate, offset=[2, 3])
+        task = StoppedTask(ros, insert, goal)
+        task.until("transferring")
+        delete(ros, brick)
+        answer = task.answer()
+        assert answer.result.report.outcome == msg.InsertionReport.BRICK_MISSING
+        goal.part_id = other
+        answer = ros.result(ros.goal(insert, goal))
+        assert answer.status == SUCCEEDED, answer.result.report
+
+
 def test_a_canceled_removal_goes_on_with_the_next_goal() -> None:
     with ros_client() as ros:
         plate, first, _ = lay_out(ros)

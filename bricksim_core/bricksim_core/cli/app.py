@@ -31,6 +31,7 @@ from bricksim_core.cli import (
     version,
 )
 from bricksim_core.errors import BrickSimError
+from bricksim_core.interrupts import INTERRUPTED
 from bricksim_core.threads import use_single_thread
 
 COMMANDS = (
@@ -48,7 +49,6 @@ COMMANDS = (
     version,
 )
 ERROR = 2
-INTERRUPTED = 130
 READER_GONE = 141
 
 app = typer.Typer(

@@ -22,7 +22,12 @@ from bricksim_moveit_demo.nodes.parameters import EPISODES
 from bricksim_moveit_demo.nodes.supplies import free_ids, put_down
 from bricksim_moveit_demo.nodes.tasks import TaskServer
 from bricksim_moveit_demo.reports import Report
-from bricksim_moveit_demo.scenes import RESULT_FILES, SceneOptions, write_results
+from bricksim_moveit_demo.scenes import (
+    RESULT_FILES,
+    SceneOptions,
+    require_folder,
+    write_results,
+)
 from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 from bricksim_ros import parameters
@@ -195,6 +200,7 @@ class EpisodeServer(Server):
         self._tasks = tasks
         self._begun = False
         self._film: Film | None = None
+        require_folder(self._out())
         if parameters.value(node, "film"):
             arms = [controller.arm for controller in scene.arms.values()]
             self._film = Film(scene.simulator, arms)
@@ -238,7 +244,7 @@ class EpisodeServer(Server):
             log.info(f"drawing the video: {self._film.frames} frames")
         try:
             write_results(out, summary, self._options(), self._episode.name, self._film)
-        except (BrickSimError, OSError) as error:
+        except BrickSimError as error:
             log.error(f"results: {error}")
             self._node.exit_code = 1
         if summary.success:

@@ -142,7 +142,8 @@ class TaskServer(Server):
             self._world.forget_cancel()
 
     def prepare(self, parameters: TaskParameters | None = None) -> None:
-        """Gives the handlers the node's parameters as they are now.
+        """Gives the handlers the node's parameters as they are now, and has them forget what has
+        left the scene.
 
         Raises:
             TaskError: One is not acceptable.
@@ -150,6 +151,7 @@ class TaskServer(Server):
         chosen = parameters or task_parameters(self._node)
         for handler in self.handlers.values():
             handler.parameters = chosen
+            handler.hand.forget_missing()
 
     # -- goals --------------------------------------------------------------------------------
 

@@ -14,6 +14,9 @@ from bricksim_moveit_demo.description import ArmDescription
 from bricksim_moveit_demo.errors import PlanningError
 from bricksim_moveit_demo.planning.scene import PlanningScene
 
+GREATEST_SEED = 2**31 - 2**16
+"""The planners' generators take numbers of 31 bits; tries count on from the seed."""
+
 
 @dataclass(frozen=True)
 class PlanningOptions:
@@ -25,7 +28,7 @@ class PlanningOptions:
         linear_speed: Speed of the tool on straight lines [m/s].
         angular_speed: Turning speed of the tool on straight lines [rad/s].
         tries: How often a failed search is repeated with another random seed.
-        seed: Seed of all random numbers.
+        seed: Seed of all random numbers, 0 to `GREATEST_SEED`.
     """
 
     velocity_scale: float = 0.6
