@@ -180,7 +180,7 @@ def work(*_):
         ),
         (
             "bricksim_moveit_demo.programs",
-            "entry.import_module = lambda _: entry; entry.work = work; entry._command('work')",
+            "entry._run = work; exit(entry._command('work'))",
         ),
     ],
 )

@@ -95,7 +95,8 @@ def _report(data: Mapping[str, Any]) -> Report:
 
 
 def read_runs(file: Path, setup: Mapping[str, Any]) -> list[Run]:
-    """Runs that were measured before; none if there is no such file.
+    """Runs that were measured before; none if there is no such file. What was being written when a
+    measurement was killed, a last line without its end, is left out.
 
     Args:
         file: A run a line, as JSON.
@@ -107,7 +108,8 @@ def read_runs(file: Path, setup: Mapping[str, Any]) -> list[Run]:
     if not file.exists():
         return []
     found = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    whole, _, _torn = file.read_text(encoding="utf-8").rpartition("\n")
+    for number, line in enumerate(whole.splitlines(), 1):
         try:
             run = Run.of(json.loads(line))
         except (KeyError, TypeError, ValueError) as error:

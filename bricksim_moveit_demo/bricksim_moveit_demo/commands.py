@@ -123,8 +123,9 @@ def _measure(structures: Sequence[Structure], chosen: argparse.Namespace) -> Non
             # What was measured is on the screen and on disk before the next run begins.
             print(f"{row(own)}\n    {run}" if run.summary else row(own), flush=True)
             if chosen.out is not None:
-                with (chosen.out / "runs.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(run.to_dict()) + "\n")
+                with replacing(chosen.out / "runs.jsonl") as temporary:
+                    lines = [json.dumps(run.to_dict()) + "\n" for run in done]
+                    temporary.write_text("".join(lines), encoding="utf-8")
                 with replacing(chosen.out / "table.txt") as temporary:
                     temporary.write_text(table(done), encoding="utf-8")
     print("\n" + table(done), end="")

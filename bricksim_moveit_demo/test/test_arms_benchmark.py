@@ -95,6 +95,8 @@ def test_a_folder_of_runs_is_continued(tmp_path, capsys):
     complaint = capsys.readouterr().err
     assert "line 1" in complaint and "arms 1" in complaint and "expected" in complaint
     assert file.read_text() == before
+    file.write_text(before + before[:40])  # killed in the middle of a third one
+    assert read_runs(file, setup) == done
     file.write_text(before + "{}\n")
     assert benchmark(["--seeds", "2", "--out", str(out), str(structure)]) == 2
     assert "line 3: no run of this version" in capsys.readouterr().err
