@@ -84,6 +84,20 @@ def test_random_structures(first):
     assert 10 < sum(overloaded) < 40
 
 
+@pytest.mark.parametrize("times", [1.0, 60.0])
+def test_studs_sideways(times):
+    """Weight along the plate, and at any angle, up to sixty times what it is: bearing and tipping
+    decide instead of the pull."""
+    worst = []
+    for seed in range(10):
+        layout, anchored, loads = random_case(seed)
+        down = [(1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.6, 0.0, 0.8)][seed % 3]
+        loads[:] = 0.0
+        loads[:, :3] = times * 9.8 * layout.masses[:, None] * down
+        worst.append(assert_agrees(layout, anchored, loads))
+    assert (max(worst) > 1.0) == (times > 1.0)
+
+
 def wall(wide: int, high: int):
     """A wall of 4x2 bricks in running bond, whose lowest layer is held, and its weights."""
     lines = [f"4x2 ({4 * i + 2 * (z % 2)},0,{z})" for z in range(high) for i in range(wide)]
