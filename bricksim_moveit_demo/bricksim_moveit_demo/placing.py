@@ -24,6 +24,7 @@ from bricksim_moveit_demo.grasps import (
 from bricksim_moveit_demo.hand import UP, Hand
 from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.planning.scene import TABLE, brick_name
+from bricksim_moveit_demo.presscheck import PressCheck
 from bricksim_moveit_demo.reports import Stage
 from bricksim_moveit_demo.world import placed_boxes
 
@@ -45,7 +46,8 @@ def put_down(hand: Hand, place: Array | None = None) -> None:
         place: (4, 4) world_T_part [m] of the held part in the end; None: a free place.
 
     Raises:
-        TaskError: No place can be reached, or there is something else.
+        TaskError: It would fall over there, and stays in the hand; no place can be reached, or
+            there is something else.
     """
     motion, p = hand.motion, hand.parameters
     held = motion.held
@@ -57,6 +59,12 @@ def put_down(hand: Hand, place: Array | None = None) -> None:
         # A task was canceled around a brick that sits already.
         hand.let_go()
         return
+    if not stands(hand):
+        raise TaskError(
+            f"what hangs together with brick {held} would fall over or come apart on the table:"
+            f" {motion.arm.name} goes on holding it",
+            Outcome.STRUCTURE_UNSTABLE,
+        )
     hand.lift_clear()
     if place is None:
         lowest = min(carried, key=lambda part: graph.grid_pose(part).z)
@@ -81,6 +89,11 @@ def put_down(hand: Hand, place: Array | None = None) -> None:
             f"no free place of the table for brick {held}: " + "; ".join(dict.fromkeys(failures))
         )
     _lower(hand)
+
+
+def stands(hand: Hand) -> bool:
+    """Whether what a hand holds stays as it is when it is put on the table."""
+    return not PressCheck(hand.world, hand.motion.carried(), (), ()).verdict(1.0, 1.0).reason
 
 
 def _lower(hand: Hand) -> None:

@@ -7,7 +7,7 @@ from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, release
-from bricksim_moveit_demo.placing import put_down
+from bricksim_moveit_demo.placing import put_down, stands
 from bricksim_moveit_demo.removing import pull_free, pull_off, require_removable, try_removal
 from bricksim_moveit_demo.reports import Stage
 
@@ -30,7 +30,11 @@ def recover(hand: Hand, job: InsertionTask) -> None:
     elif job.goal.part in motion.carried():
         hand.back_off()
         if not hand.grip_is_good() or hand.attempt % 2 == 0:
-            put_down(hand)
+            if stands(hand):
+                put_down(hand)
+            else:
+                # It stays in the hand, and is pressed on as it is held now.
+                hand.look_at_grip()
     else:
         # It is connected to something that the world holds.
         pull_free(hand, wanted.parts)

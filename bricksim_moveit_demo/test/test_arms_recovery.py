@@ -13,10 +13,13 @@ from arms_support import bench, yawed
 
 from bricksim_core.events import EventKind
 from bricksim_core.parts import STUD_HEIGHT, BrickShape
-from bricksim_moveit_demo.connections import connections_of
-from bricksim_moveit_demo.errors import Outcome
-from bricksim_moveit_demo.grasps import hand_boxes, lifting_grasps, turning_grasps
+from bricksim_moveit_demo.connections import connections_of, expectation
+from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.grasps import grasps, hand_boxes, lifting_grasps, turning_grasps
+from bricksim_moveit_demo.inserting import InsertionTask
 from bricksim_moveit_demo.parameters import TaskParameters
+from bricksim_moveit_demo.placing import put_down
+from bricksim_moveit_demo.recovering import recover
 from bricksim_moveit_demo.reports import InsertionGoal, Stage
 from bricksim_moveit_demo.world import Noise
 
@@ -322,3 +325,29 @@ def test_a_brick_that_vanishes_from_the_hand_is_forgotten():
     assert report.outcome is Outcome.BRICK_MISSING
     report = b.handler.pick_and_insert(replace(GOAL, part=2))
     assert report.success, report.message
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+def test_after_failed_presses_only_what_stands_is_put_down(steps):
+    """A stair of four bricks falls over on the table, one of three stands."""
+    shapes = dict.fromkeys(range(1, steps + 1), BRICK)
+    poses = {part: yawed(0.5, -0.3 - 0.1 * part) for part in shapes}
+    poses[1] = yawed(0.45, 0.25, 0.0, 90.0)
+    b = bench(shapes, poses)
+    for part in range(1, steps):
+        b.simulator.connect(part, part + 1, (2, 0), 0)
+    b.simulator.hold_fixed(1, True)
+    hand = b.handler.hand
+    options = ((1, grasp) for grasp in grasps(BRICK, hand.parameters))
+    choice = hand.chooser.choose(options, hand.locate)
+    hand.reach(choice)
+    hand.close(1, choice.grasp)
+    b.simulator.hold_fixed(1, False)
+    hand.lift()
+    hand.attempt = 2
+    recover(hand, InsertionTask(GOAL, expectation(b.world.graph, GOAL)))
+    assert hand.motion.held == (1 if steps == 4 else None)
+    if steps == 4:
+        with pytest.raises(TaskError, match="fall over"):
+            put_down(hand)
+    assert len(b.world.graph.connections) == steps - 1
