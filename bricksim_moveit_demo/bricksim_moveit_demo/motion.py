@@ -157,16 +157,22 @@ class ArmMotion:
     def _kept_off(
         self, scene: PlanningScene, hand: Sequence[Box], tools: Sequence[Array], gap: float
     ) -> list[str]:
-        """Names of the objects that hand and load are not within a gap [m] of when a free motion
-        begins, nor with the tool at any of its goals ((4, 4) [m])."""
-        boxes = list(scene.objects.values())
+        """Names of the objects, and of what other arms carry, that hand and load are not within a
+        gap [m] of when a free motion begins, nor with the tool at any of its goals ((4, 4) [m])."""
+        around = dict(scene.objects)
+        for name, carried in scene.attached.items():
+            if name != self.arm.name:
+                other = self.world.arms[name]
+                held = other.kinematics.tool_pose(scene.arm_positions(other.arm.joints))
+                around |= {n: Box(box.size, held @ box.pose) for n, box in carried.items()}
+        boxes = list(around.values())
         load = scene.attached.get(self.arm.name, {}).values()
         start = self.controller.kinematics.tool_pose(scene.arm_positions(self.arm.joints))
         beside = np.zeros(len(boxes), dtype=bool)
         for tool in (start, *tools):
             for box in (*hand, *load):
                 beside |= boxes_overlap(Box(box.size, tool @ box.pose), boxes, gap)
-        return [name for name, near in zip(scene.objects, beside, strict=True) if not near]
+        return [name for name, near in zip(around, beside, strict=True) if not near]
 
     def go_straight(
         self,

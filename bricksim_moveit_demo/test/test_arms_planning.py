@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pinocchio
 import pytest
-from arms_support import resting_scene, tool_down, yawed
+from arms_support import bench, resting_scene, tool_down, yawed
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.parts import BrickShape
@@ -20,6 +20,7 @@ from bricksim_moveit_demo.description import (
     two_arms,
 )
 from bricksim_moveit_demo.errors import PlanningError, UnreachableError
+from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, boxes_overlap, hand_boxes
 from bricksim_moveit_demo.kinematics import ArmKinematics
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions, create_planner
@@ -272,3 +273,24 @@ def test_two_arms_avoid_each_other():
 def test_unknown_planner_is_named():
     with pytest.raises(PlanningError, match="planner is 'magic', expected 'auto', 'embedded'"):
         create_planner("magic", one_arm())
+
+
+def test_free_motions_keep_off_what_another_arm_carries(monkeypatch):
+    """The straight way passes 1 mm over what the other arm holds: drives lag by more."""
+    b = bench({}, {}, arms=two_arms())
+    motion, other = b.handler.motion, two_arms()[1]
+    start = motion.controller.reference.positions
+    goal, middle = start.copy(), start.copy()
+    goal[0], middle[0] = start[0] + 0.8, start[0] + 0.4
+    below = transform([0.0, 0.0, TIP_BEYOND_TOOL + 0.001 + 0.02])
+    load = Box((0.04, 0.04, 0.04), motion.controller.kinematics.tool_pose(middle) @ below)
+    held = b.world.arms[other.name].measured_tool
+    carried = {other.name: {"load": Box(load.size, inverse(held) @ load.pose)}}
+    planned = []
+    monkeypatch.setattr(motion, "follow", lambda trajectory, _limit: planned.append(trajectory))
+    motion.go_to_joints([goal], replace(b.world.planning_scene(), attached=carried))
+    for positions in planned[0].positions:
+        tool = motion.controller.kinematics.tool_pose(positions)
+        hand = [Box(box.size, tool @ box.pose) for box in hand_boxes(motion.controller.width)]
+        assert not any(boxes_overlap(box, [load], 0.0024).any() for box in hand)
+    assert motion.clearance >= 0.0025

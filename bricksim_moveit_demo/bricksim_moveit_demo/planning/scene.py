@@ -32,6 +32,13 @@ class Box:
     size: tuple[float, float, float]
     pose: Array
 
+    def larger(self, margin: float) -> Box:
+        """The same box, larger by a margin [m] on every side."""
+        length, width, height = self.size
+        return replace(
+            self, size=(length + 2.0 * margin, width + 2.0 * margin, height + 2.0 * margin)
+        )
+
 
 def brick_name(part_id: int) -> str:
     """Name of a brick as a collision object."""
@@ -97,14 +104,17 @@ class PlanningScene:
         return replace(self, objects={n: b for n, b in self.objects.items() if n not in gone})
 
     def padded(self, names: Iterable[str], margin: float) -> PlanningScene:
-        """The same scene with some objects of the world larger by a margin [m] on every side."""
-        larger = {}
-        for name in names:
-            box = self.objects[name]
-            length, width, height = box.size
-            size = (length + 2.0 * margin, width + 2.0 * margin, height + 2.0 * margin)
-            larger[name] = replace(box, size=size)
-        return replace(self, objects={**self.objects, **larger})
+        """The same scene with some boxes, of the world or carried, larger by a margin [m] on every
+        side."""
+        wanted = set(names)
+
+        def larger(boxes: Mapping[str, Box]) -> dict[str, Box]:
+            return {
+                name: box.larger(margin) if name in wanted else box for name, box in boxes.items()
+            }
+
+        loads = {arm: larger(boxes) for arm, boxes in self.attached.items()}
+        return replace(self, objects=larger(self.objects), attached=loads)
 
     def arm_positions(self, joints: Iterable[str]) -> Array:
         """Positions [rad, m] of named joints."""
