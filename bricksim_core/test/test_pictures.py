@@ -399,6 +399,25 @@ def test_motion_is_seen_from_one_place_and_absent_parts_are_not():
         assert np.ptp(border.astype(int), axis=-1).max() < 30
 
 
+def test_what_rests_is_drawn_once_and_what_creeps_is_drawn_again(monkeypatch):
+    scene = Scene((BrickShape(2, 2),), (RED,))
+    rest = transform((0.0, 0.0, 0.0))[None]
+    creep = [rest + 1e-6 * k * np.eye(4)[0][:, None] * np.eye(4)[3] for k in range(200)]
+    drawn = []
+    frame = Renderer.frame
+    monkeypatch.setattr(Renderer, "frame", lambda *a, **k: drawn.append(0) or frame(*a, **k))
+    resting = list(draw_motion(scene, np.stack([rest] * 20), size=SIZE))
+    assert len(drawn) == 1 and len(resting) == 20
+    colors = np.repeat([[[255.0, 0.0, 0.0]], [[0.0, 0.0, 255.0]]], 3, axis=0)
+    one, *_, other = draw_motion(scene, np.stack([rest] * 6), size=SIZE, colors=list(colors))
+    assert len(drawn) == 3 and (one != other).any()
+    drawn.clear()
+    camera = Camera((0.0, 0.0, 0.0), 0.4, 2.0, math.radians(20.0), math.radians(20.0))
+    list(draw_motion(scene, np.stack(creep), size=SIZE, camera=camera))
+    way = 199 * 1e-6 / camera.pixel(SIZE[1])  # in pixels, each frame far below what is visible
+    assert way / 0.05 / 2.0 <= len(drawn) - 1 <= way / 0.05
+
+
 def test_sequence_shows_new_parts_in_colour_and_earlier_ones_pale():
     structure = parse_structure("2x2 (0,0,0)\n2x2 (0,0,1)\n", baseplate=None)
     structure.graph.graph.nodes[1]["part"] = type(structure.graph.part(1))(

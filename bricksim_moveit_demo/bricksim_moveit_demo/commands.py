@@ -97,6 +97,10 @@ def _measure(structures: Sequence[Structure], chosen: argparse.Namespace) -> Non
         BrickSimError: The folder holds something else.
     """
     options, done = _options(chosen), []
+    if chosen.seeds < 1:
+        raise BrickSimError(f"seeds is {chosen.seeds}, expected 1 or more")
+    if chosen.bricks < 0:
+        raise BrickSimError(f"bricks is {chosen.bricks}, expected 0 or more")
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)
     setup = {
         "noise_mm": options.noise_mm,

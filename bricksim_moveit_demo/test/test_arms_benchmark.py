@@ -95,6 +95,9 @@ def test_a_folder_of_runs_is_continued(tmp_path, capsys):
     complaint = capsys.readouterr().err
     assert "line 1" in complaint and "arms 1" in complaint and "expected" in complaint
     assert file.read_text() == before
+    for option in ("--seeds", "--bricks"):
+        assert benchmark([option, "-2", str(structure)]) == 2
+        assert f"{option[2:]} is -2, expected" in capsys.readouterr().err
     file.write_text(before + before[:40])  # killed in the middle of a third one
     assert read_runs(file, setup) == done
     file.write_text(before + "{}\n")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,10 @@ _PALE = 0.65
 """How far the colours of earlier parts go towards white."""
 _TEXT_MARGIN = 0.12
 """Share of the height that a title or caption takes."""
+_VISIBLE = 0.05
+"""Part of a pixel by which something has to move to be drawn again."""
+_LONG = 0.1
+"""Length for which a turn counts as a motion [m]: that of a brick of twelve studs."""
 _EDGE = 0.05
 _FAR_AWAY = 2.5
 """Parts that roll farther than this many extents from where they were leave the picture."""
@@ -157,15 +162,44 @@ def draw_motion(
         hollow=hollow,
         pixel=camera.pixel(size[1]),
     ) as renderer:
+        drawn: _Look | None = None
+        picture: Image | None = None
+        visible = _VISIBLE * camera.pixel(size[1])
         for frame, poses in enumerate(world_T_part):
-            image = renderer.frame(
-                camera,
-                poses,
-                world_T_solid=None if world_T_solid is None else world_T_solid[frame],
-                colors=None if colors is None else colors[frame],
-            )
-            image = add_markers(image, camera, markers[frame] if markers else ())
+            solids = () if world_T_solid is None else (world_T_solid[frame],)
+            look = _Look((poses, *solids), None if colors is None else colors[frame])
+            # What rests is not drawn again: most of a long episode looks like the frame before.
+            if drawn is None or picture is None or look.differs(drawn, visible):
+                picture = renderer.frame(
+                    camera, poses, world_T_solid=solids[0] if solids else None, colors=look.colors
+                )
+                drawn = look
+            image = add_markers(picture, camera, markers[frame] if markers else ())
             yield add_text(image, caption=captions[frame] if captions else "")
+
+
+class _Look(NamedTuple):
+    """What a frame shows.
+
+    Attributes:
+        poses: Poses of the parts, and of the other solids if there are any, (N, 4, 4) each [m].
+        colors: (N, 3) colours of the parts; None: the scene's.
+    """
+
+    poses: tuple[Array, ...]
+    colors: Array | None
+
+    def differs(self, other: _Look, distance: float) -> bool:
+        """Whether anything has another colour, or has moved or turned by more than a distance [m]
+        at the size of a long brick."""
+        colors, before = self.colors, other.colors
+        if colors is not None and before is not None and not np.array_equal(colors, before):
+            return True
+        limit = distance / np.array([_LONG, _LONG, _LONG, 1.0])
+        return any(
+            (np.abs(now - then)[:, :3] > limit).any()
+            for now, then in zip(self.poses, other.poses, strict=True)
+        )
 
 
 def draw_sequence(
