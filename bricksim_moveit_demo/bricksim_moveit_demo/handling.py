@@ -17,7 +17,13 @@ from bricksim_moveit_demo.aloft import (
     relieve,
     take_whole,
 )
-from bricksim_moveit_demo.connections import connections_of, expectation, goal_key, lost_connections
+from bricksim_moveit_demo.connections import (
+    ConnectionKey,
+    connections_of,
+    expectation,
+    goal_key,
+    lost_connections,
+)
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.exchanging import Brace, let_loose, stand_back, take
 from bricksim_moveit_demo.grasps import Grasp
@@ -140,16 +146,24 @@ class BrickHandler:
             if broken:
                 put_down(self.hand)
             mark = len(self._world.events)
-            self._try(
-                record,
-                lambda: try_removal(self.hand, part_id, method, place),
-                lambda: clear_hand(self.hand, part_id),
-            )
+
+            def others() -> list[ConnectionKey]:
+                lost = lost_connections(self._world.graph, self._world.events[mark:])
+                return [key for key in lost if part_id not in key[:2]]
+
+            try:
+                self._try(
+                    record,
+                    lambda: try_removal(self.hand, part_id, method, place),
+                    lambda: clear_hand(self.hand, part_id),
+                )
+            except TaskError as error:
+                if error.outcome in (Outcome.CANCELED, Outcome.TIMEOUT) or not others():
+                    raise
+                raise TaskError(f"connections {others()} broke", Outcome.STRUCTURE_BROKE) from error
             self.hand.enter(Stage.VERIFYING)
-            lost = lost_connections(self._world.graph, self._world.events[mark:])
-            others = [key for key in lost if part_id not in key[:2]]
-            if others:
-                raise TaskError(f"connections {others} broke, too", Outcome.STRUCTURE_BROKE)
+            if others():
+                raise TaskError(f"connections {others()} broke, too", Outcome.STRUCTURE_BROKE)
             return broken
 
         return self._run(part_id, parameters, task)

@@ -68,6 +68,9 @@ _BREAKAWAY_SPEED, _BREAKAWAY_RATE = 3e-4, 1e-4
 """Speed of pulling while something holds the brick [m/s], and how it grows with the force [m/s/N].
 An arm that sets off with 10 mm/s is stopped with 28 N within a frame (measured), and takes weak
 joints below the pulled one along."""
+_ALONG, _BENDING = 0.002, 1e-4
+"""Way up after which what holds the brick has come along [m], and what is added to it for the force
+[m/N], of which the arm bends by half."""
 _LEVELLING = 6e-3
 """How fast the hand turns with a moment about axes across the pull meanwhile [rad/s/(N m)]: an arm
 that pulls straight up without giving way to it tilts what it pulls, with 26 mm for a lever."""
@@ -309,9 +312,9 @@ class Pressing:
             free: Whether nothing holds it.
 
         Returns:
-            False if the force limit was met first.
+            False if the force limit was met first, or what holds the brick came along.
         """
-        start = self._height()
+        begin = start = self._height()
         while self._height() - start < distance:
             if -self.force > force:
                 self._motion.controller.hold()
@@ -319,11 +322,13 @@ class Pressing:
             speed, spin = self._parameters.pull_speed, np.zeros(3)
             if not free():
                 start = self._height()
+                if start - begin > _ALONG - _BENDING * self.force:
+                    break
                 speed = min(speed, max(_BREAKAWAY_SPEED, -_BREAKAWAY_RATE * self.force))
                 spin = _LEVELLING * self._across(self._motion.controller.wrench[3:])
             self._step(speed, spin)
         self._motion.controller.hold()
-        return True
+        return free()
 
     def tilt(self, edge: Array, about: Array, angle: float, done: Callable[[], bool]) -> None:
         """Turns the tool about a line until the brick is free or the angle is reached.

@@ -8,7 +8,7 @@ from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, release
 from bricksim_moveit_demo.placing import put_down, stands
-from bricksim_moveit_demo.removing import pull_free, pull_off, require_removable, try_removal
+from bricksim_moveit_demo.removing import pull_free, pull_off, try_removal
 from bricksim_moveit_demo.reports import Stage
 
 
@@ -74,7 +74,6 @@ def _take_off_again(hand: Hand, job: InsertionTask, what: str) -> None:
             options = [o for o in own_candidates(hand, part) if o[0] in parts]
             pull_off(hand, parts, options)
         else:
-            require_removable(hand, part, "twist")
             try_removal(hand, part, "twist")
     except TaskError as error:
         if error.outcome is Outcome.CANCELED:

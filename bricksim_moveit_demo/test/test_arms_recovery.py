@@ -306,7 +306,7 @@ def test_what_comes_along_is_told():
     b.simulator.connect(1, 2, (0, 0), 0)
     report = b.handler.take_off(2)
     assert report.outcome is Outcome.STRUCTURE_BROKE
-    assert "(0, 1, (11, 11), 0)" in " ".join(report.failure_messages)
+    assert "(0, 1, (11, 11), 0)" in report.message
     assert not b.world.is_fixed(2)
 
 
@@ -314,8 +314,12 @@ def test_nothing_is_pulled_off_what_nothing_holds():
     b = bench({1: BRICK, 2: BRICK}, {1: yawed(0.42, 0.22), 2: yawed(0.55, 0.22)})
     b.simulator.connect(1, 2, (0, 0), 0)
     report = b.handler.take_off(2)
-    assert report.outcome is Outcome.INVALID_GOAL
+    assert report.outcome is Outcome.FORCE_LIMIT and report.duration == 0.0
     assert "nothing holds" in report.message
+    report = b.handler.take_off(2, "twist")
+    assert report.outcome is Outcome.FORCE_LIMIT
+    assert "comes along" in report.message
+    assert len(b.world.graph.connections) == 1
 
 
 def test_a_brick_that_vanishes_from_the_hand_is_forgotten():
