@@ -37,6 +37,18 @@ def single_component(structure: Structure) -> tuple[ComponentLayout, np.ndarray]
     return layout, np.isin(layout.part_ids, list(structure.fixed))
 
 
+def bonded_block(layers: int, rows: int) -> tuple[ComponentLayout, np.ndarray]:
+    """Layout and anchored parts (none) of a loose block: layers of 4 x rows 4x2 bricks, each laid
+    over the joints of the one below."""
+    bricks = [
+        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
+        for z in range(layers)
+        for i in range(4)
+        for j in range(rows)
+    ]
+    return single_component(text_structure("\n".join(bricks), None))
+
+
 def weights(layout: ComponentLayout, gravity: float = STABLELEGO_GRAVITY) -> np.ndarray:
     """(N, 6) weights of the parts [N]."""
     loads = np.zeros((len(layout.part_ids), 6))

@@ -475,16 +475,25 @@ def test_a_wall_pulled_ever_more_slowly_breaks_at_its_limit(length, layers):
     assert excess[2] < 0.04
 
 
+def knocked(
+    rng: np.random.Generator, bricks: tuple[int, int], knocks: int
+) -> tuple[ComponentLayout, np.ndarray, np.ndarray]:
+    """A loose random structure of about so many bricks, and so many knocks on parts of it: layout,
+    anchored parts (none) and (N, 6) loads."""
+    graph = random_structure(rng, int(rng.integers(*bricks)))
+    layout = graph.layout(graph.component_ids[0])
+    free = np.zeros(len(layout.part_ids), dtype=bool)
+    loads = np.zeros((len(free), 6))
+    for part in rng.integers(0, len(free), knocks):
+        loads[part] += rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+    return layout, free, loads
+
+
 def hit(seed: int):
     """A loose random structure hit far beyond what it carries, in one pulse: layout, criterion
     after it, the bounds of the impact, unloaded parts and joints."""
     rng = np.random.default_rng(seed)
-    graph = random_structure(rng, int(rng.integers(20, 45)))
-    layout = graph.layout(graph.component_ids[0])
-    free = np.zeros(len(layout.part_ids), dtype=bool)
-    loads = np.zeros((len(free), 6))
-    for part in rng.integers(0, len(free), 2):
-        loads[part] += rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+    layout, free, loads = knocked(rng, (20, 45), 2)
     system = SnapFitModel().system(layout, free)
     loads *= system.safety_factor(loads).factor * rng.uniform(3.0, 100.0)
     change = rng.normal(size=6) * [0.5, 0.5, 0.5, 10.0, 10.0, 10.0]
@@ -517,11 +526,8 @@ def test_whether_more_that_slides_makes_a_difference_is_told_rightly():
     told = {False: 0, True: 0}
     for seed in range(420, 440):
         rng = np.random.default_rng(seed)
-        graph = random_structure(rng, int(rng.integers(12, 30)))
-        layout = graph.layout(graph.component_ids[0])
-        free, loads = np.zeros(len(layout.part_ids), dtype=bool), np.zeros_like(weights(layout))
-        for part in rng.integers(0, len(free), 3):
-            loads[part] += 30.0 * rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+        layout, free, loads = knocked(rng, (12, 30), 3)
+        loads *= 30.0
         parts, joints = Parts.of(layout, free, loads), joints_of(layout, SnapFitConstants())
         pushes = SnapFitModel().system(layout, free).pushes
         every = np.ones(len(joints), dtype=bool)
@@ -568,11 +574,7 @@ def test_pulses_slide_what_would_slide_if_everything_could():
     same, pulses = 0, 0
     for seed in range(300, 330):
         rng = np.random.default_rng(seed)
-        graph = random_structure(rng, int(rng.integers(12, 30)))
-        layout = graph.layout(graph.component_ids[0])
-        free, loads = np.zeros(len(layout.part_ids), dtype=bool), np.zeros_like(weights(layout))
-        for part in rng.integers(0, len(free), 2):
-            loads[part] += rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+        layout, free, loads = knocked(rng, (12, 30), 2)
         system = SnapFitModel().system(layout, free)
         loads *= system.safety_factor(loads).factor * rng.uniform(1.05, 3.0)
         time, short = 5e-4, 1.0 + 1e-9

@@ -4,7 +4,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from mechanics_cases import random_structure, single_component, text_structure, weights
+from mechanics_cases import (
+    bonded_block,
+    random_structure,
+    single_component,
+    text_structure,
+    weights,
+)
 from scipy.optimize import linprog
 
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
@@ -99,13 +105,7 @@ def test_a_free_block_fails_at_the_brick_that_is_pulled():
     """A brick hangs on a block of 384 by one connection, which reads its load over capacity.
     Bricks that hardly anything loads are held by what is added to the matrix: without refining by
     conjugate gradients equilibrium stays 4e-6 off, and there is no factor."""
-    bricks = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-        for z in range(16)
-        for i in range(4)
-        for j in range(6)
-    ]
-    layout, anchored = single_component(text_structure("\n".join(bricks), None))
+    layout, anchored = bonded_block(16, 6)
     loads = -weights(layout)
     loads[0, 2] -= 8.0
     loads[0, 4] += 0.05

@@ -7,6 +7,7 @@ import numpy as np
 import piqp
 import pytest
 from mechanics_cases import (
+    bonded_block,
     internal_wrenches,
     single_component,
     text_structure,
@@ -91,13 +92,7 @@ def test_rounding_in_a_large_block_does_not_stop_the_search(monkeypatch):
     """A brick in the lowest layer of a block of 576 is pulled off the one connection it has. What
     the others give way by is no more than rounding, and rows of that connection tie: the search
     came back to where it was (half a minute in the last resort for 990 bricks)."""
-    bricks = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-        for z in range(18)
-        for i in range(4)
-        for j in range(8)
-    ]
-    layout, anchored = single_component(text_structure("\n".join(bricks), None))
+    layout, anchored = bonded_block(18, 8)
     loads = weights(layout)
     loads[0, 2] -= 8.0
     loads[0, 4] += 0.05

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from bricksim_core.errors import TopologyError
@@ -37,6 +37,14 @@ def connections_of(graph: BrickTopologyGraph, part_ids: Iterable[int]) -> set[Co
         if part_id in graph
         for connection in graph.connections_of(part_id)
     }
+
+
+def connections_to_others(
+    graph: BrickTopologyGraph, part_ids: Collection[int]
+) -> list[ConnectionKey]:
+    """Connections of some parts with parts that are none of them, sorted."""
+    own = set(part_ids)
+    return sorted(key for key in connections_of(graph, own) if not own.issuperset(key[:2]))
 
 
 def lost_connections(

@@ -105,6 +105,12 @@ class Hand:
         """Parts between the fingers."""
         return self.motion.between if self.motion.held is not None else frozenset()
 
+    @property
+    def held_by_others(self) -> set[int]:
+        """Parts that other arms hold."""
+        own = self.motion.arm.name
+        return {part for arm, part in self.world.held.items() if arm != own}
+
     # -- telling ----------------------------------------------------------------------------
 
     def begin(self) -> None:

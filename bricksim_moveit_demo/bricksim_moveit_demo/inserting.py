@@ -155,10 +155,9 @@ def release(hand: Hand) -> None:
     """
     graph, world = hand.world.graph, hand.world
     carried = hand.motion.carried()
-    others = {part for arm, part in world.held.items() if arm != hand.motion.arm.name}
     lowest = min(carried, key=lambda p: graph.grid_pose(p).z, default=None)
     falls = lowest is not None and world.part_pose(lowest)[2, 3] > STUD_HEIGHT + _STANDING
-    if falls and others.isdisjoint(carried):
+    if falls and hand.held_by_others.isdisjoint(carried):
         put_down(hand)
     else:
         hand.let_go()
@@ -245,11 +244,7 @@ def press_check(hand: Hand, job: InsertionTask, between: Collection[int]) -> Pre
     press and so leaves nothing to a hand that only holds.
     """
     world, support = hand.world, hand.support
-    others = [
-        part
-        for arm, part in world.held.items()
-        if arm != hand.motion.arm.name and not world.is_fixed(part)
-    ]
+    others = [part for part in hand.held_by_others if not world.is_fixed(part)]
     push = None if support is None else (support.part, support.point)
     formed = job.wanted.connections
     return PressCheck(world, job.wanted.parts, between, formed, others, push)
@@ -409,7 +404,6 @@ def _lift_joined(hand: Hand) -> None:
     """Lifts what was joined in the grip from between the bricks around it, unless somebody else
     holds it, too."""
     carried = set(hand.motion.carried())
-    others = (part for arm, part in hand.world.held.items() if arm != hand.motion.arm.name)
-    if carried and carried.isdisjoint(others):
+    if carried and carried.isdisjoint(hand.held_by_others):
         hand.enter(Stage.LIFTING)
         hand.lift()

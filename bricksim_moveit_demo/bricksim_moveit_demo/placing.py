@@ -24,7 +24,7 @@ from bricksim_moveit_demo.grasps import (
 from bricksim_moveit_demo.hand import UP, Hand
 from bricksim_moveit_demo.layout import flat
 from bricksim_moveit_demo.planning.scene import TABLE, brick_name
-from bricksim_moveit_demo.presscheck import PressCheck
+from bricksim_moveit_demo.presscheck import stays_whole
 from bricksim_moveit_demo.reports import Stage
 from bricksim_moveit_demo.world import placed_boxes
 
@@ -93,7 +93,7 @@ def put_down(hand: Hand, place: Array | None = None) -> None:
 
 def stands(hand: Hand) -> bool:
     """Whether what a hand holds stays as it is when it is put on the table."""
-    return not PressCheck(hand.world, hand.motion.carried(), (), ()).verdict(1.0, 1.0).reason
+    return stays_whole(hand.world, hand.motion.carried())
 
 
 def _lower(hand: Hand) -> None:

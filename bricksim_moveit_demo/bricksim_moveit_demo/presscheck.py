@@ -291,6 +291,17 @@ class PressCheck:
         return graph.part(joint.stud_part).shape, graph.part(joint.hole_part).shape
 
 
+def stays_whole(world: Scene, parts: Collection[int], held: Collection[int] = ()) -> bool:
+    """Whether parts that hang together stay as they are under their weight.
+
+    Args:
+        world: The scene.
+        parts: All that hangs together.
+        held: Those of them that are held; empty: they stand on the table.
+    """
+    return not PressCheck(world, parts, held, ()).verdict(1.0, 1.0).reason
+
+
 def _failure(sides: Iterable[_Side], force: float) -> str:
     """What gives way under a press [N] with its margin; empty if nothing does."""
     for side in sides:

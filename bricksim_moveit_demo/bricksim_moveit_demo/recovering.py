@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bricksim_moveit_demo.connections import connections_of
+from bricksim_moveit_demo.connections import connections_to_others
 from bricksim_moveit_demo.errors import Outcome, TaskError
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.inserting import InsertionTask, own_candidates, release
@@ -39,11 +39,7 @@ def recover(hand: Hand, job: InsertionTask) -> None:
         # It is connected to something that the world holds.
         pull_free(hand, wanted.parts)
     graph = world.graph
-    foreign = [
-        key
-        for key in sorted(connections_of(graph, wanted.parts))
-        if len(set(key[:2]).intersection(wanted.parts)) == 1
-    ]
+    foreign = connections_to_others(graph, wanted.parts)
     if not foreign or wanted.is_met(graph):
         return
     if motion.held is not None:

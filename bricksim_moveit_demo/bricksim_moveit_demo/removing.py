@@ -9,7 +9,7 @@ import numpy as np
 
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.connections import (
-    connections_of,
+    connections_to_others,
     relative_pose,
 )
 from bricksim_moveit_demo.errors import Outcome, TaskError
@@ -17,7 +17,7 @@ from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, Grasp, grasps, is_uprig
 from bricksim_moveit_demo.hand import Hand
 from bricksim_moveit_demo.placing import put_down, turn_upright
 from bricksim_moveit_demo.planning.scene import brick_box
-from bricksim_moveit_demo.presscheck import PressCheck
+from bricksim_moveit_demo.presscheck import stays_whole
 from bricksim_moveit_demo.reports import Stage
 from bricksim_moveit_demo.world import World
 
@@ -186,22 +186,18 @@ def _above(world: World, part_id: int) -> list[int]:
 
 def _is_held_firm(hand: Hand, part_id: int) -> bool:
     """Whether the world or another arm holds what a part is connected to."""
-    world, own = hand.world, hand.motion.arm.name
-    if world.is_fixed(part_id):
-        return True
-    graph = world.graph
+    world, graph = hand.world, hand.world.graph
     together = graph.component_parts(graph.component_of(part_id))
-    return any(part in together for arm, part in world.held.items() if arm != own)
+    return world.is_fixed(part_id) or not hand.held_by_others.isdisjoint(together)
 
 
 def _sits(hand: Hand, parts: Collection[int]) -> bool:
     """Whether some parts are connected to others."""
-    own = set(parts)
-    return any(not own.issuperset(key[:2]) for key in connections_of(hand.world.graph, own))
+    return bool(connections_to_others(hand.world.graph, parts))
 
 
 def _hangs_together(hand: Hand, part_id: int) -> bool:
     """Whether all that a part is connected to hangs on to it."""
     graph = hand.world.graph
     together = graph.component_parts(graph.component_of(part_id))
-    return not PressCheck(hand.world, together, (part_id,), ()).verdict(1.0, 1.0).reason
+    return stays_whole(hand.world, together, (part_id,))

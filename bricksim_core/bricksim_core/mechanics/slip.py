@@ -60,7 +60,6 @@ _LITTLE = 1e-6
 """Slip [m] that the energy of a difference between two motions can bring, below which they count as
 the same: less than a thousandth of what breaks a connection."""
 
-
 _APART = 1.0 - 1e-9
 """Part of the engagement from which a connection has come apart [-]: sums of slips are rounded."""
 

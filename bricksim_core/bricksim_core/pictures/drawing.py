@@ -162,19 +162,18 @@ def draw_motion(
         hollow=hollow,
         pixel=camera.pixel(size[1]),
     ) as renderer:
-        drawn: _Look | None = None
-        picture: Image | None = None
+        drawn: tuple[_Look, Image] | None = None
         visible = _VISIBLE * camera.pixel(size[1])
         for frame, poses in enumerate(world_T_part):
             solids = () if world_T_solid is None else (world_T_solid[frame],)
             look = _Look((poses, *solids), None if colors is None else colors[frame])
             # What rests is not drawn again: most of a long episode looks like the frame before.
-            if drawn is None or picture is None or look.differs(drawn, visible):
-                picture = renderer.frame(
+            if drawn is None or look.differs(drawn[0], visible):
+                image = renderer.frame(
                     camera, poses, world_T_solid=solids[0] if solids else None, colors=look.colors
                 )
-                drawn = look
-            image = add_markers(picture, camera, markers[frame] if markers else ())
+                drawn = look, image
+            image = add_markers(drawn[1], camera, markers[frame] if markers else ())
             yield add_text(image, caption=captions[frame] if captions else "")
 
 
