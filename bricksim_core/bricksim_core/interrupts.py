@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """Exit code of a command that was interrupted."""
+SIGNALS = signal.SIGINT, signal.SIGTERM
+"""What interrupts: Ctrl-C, and the request of whoever supervises a command that it end."""
 AGAIN_AFTER = 0.02
 """Time until an interrupt is given again that could not be raised [s]."""
 COMPILER = "llvmlite"
@@ -29,7 +31,7 @@ COMPILER = "llvmlite"
 def keep_interrupts() -> None:
     """Settles for this process: an interrupt that cannot be raised where it strikes comes again.
 
-    Called by the main thread, before anything else handles SIGINT.
+    Called by the main thread, before anything else handles `SIGNALS`.
     """
     show = sys.unraisablehook
 
@@ -40,7 +42,8 @@ def keep_interrupts() -> None:
             show(unraisable)
 
     sys.unraisablehook = hook
-    signal.signal(signal.SIGINT, _handle)
+    for number in SIGNALS:
+        signal.signal(number, _handle)
 
 
 def _handle(_signal: int, frame: FrameType | None) -> None:

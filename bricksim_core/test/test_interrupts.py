@@ -10,14 +10,15 @@ import time
 
 import pytest
 
-from bricksim_core.interrupts import COMPILER, keep_interrupts
+from bricksim_core.interrupts import COMPILER, SIGNALS, keep_interrupts
 
 
 @pytest.fixture(autouse=True)
-def handler_as_before():
-    before = signal.getsignal(signal.SIGINT)
+def handlers_as_before():
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def kept(monkeypatch):
@@ -32,10 +33,11 @@ def in_a_callback(action):
     ctypes.CFUNCTYPE(None)(action)()
 
 
-def test_interrupt_in_a_callback_from_c_comes_again(monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_in_a_callback_from_c_comes_again(number, monkeypatch):
     unraisable = kept(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        in_a_callback(lambda: signal.raise_signal(signal.SIGINT))
+        in_a_callback(lambda: signal.raise_signal(number))
         time.sleep(30)
     assert unraisable == []
 

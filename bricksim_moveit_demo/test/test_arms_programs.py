@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs leave linear algebra one thread, unless told otherwise, and refuse bad numbers."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
+from bricksim_core.interrupts import INTERRUPTED
 from bricksim_core.threads import SINGLE_THREAD
 from bricksim_moveit_demo.commands import assemble, benchmark, inhand
 
@@ -78,3 +80,20 @@ def test_a_layout_file_says_where_the_bricks_of_assemble_lie(tmp_path, capsys) -
     layout.write_text("seat: [0.5]")
     assert assemble(words) == 2
     assert f"{layout}: seat is [0.5], expected 2 finite numbers" in capsys.readouterr().err
+
+
+def test_what_is_told_to_end_leaves_what_it_has_done(tmp_path) -> None:
+    """A supervisor's SIGTERM is as good as Ctrl-C."""
+    structure, out = tmp_path / "two.txt", tmp_path / "out"
+    structure.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n")
+    code = "import sys; from bricksim_moveit_demo.programs import assemble; sys.exit(assemble())"
+    command = [sys.executable, "-c", code, str(structure), "--out", str(out)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith("1/2 brick")
+        process.terminate()
+        assert process.wait(60) == INTERRUPTED
+        assert process.stderr.read() == "-c: interrupted\n"
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["outcome"], summary["inserted"], summary["total"]) == ("interrupted", 1, 2)
