@@ -127,6 +127,25 @@ def test_fingers_keep_their_speed_limit():
     np.testing.assert_allclose(before - after, 0.05 * 0.01)
 
 
+def _closed_on_a_brick(speeds, travel):
+    """Status after half a second between pads 16 mm apart, the brick's sides moving inwards by some
+    travel [m] in each control period; the fingers have speeds [m/s] in turn."""
+    gripper = GripperController()
+    gripper.start(0.0, 4.0, 0.0)
+    for period in range(120):
+        fingers = np.full(2, 0.008 - period * travel)
+        gripper.update(period / 240.0, fingers, np.full(2, speeds[period % len(speeds)]))
+    return gripper.status
+
+
+def test_fingers_that_rattle_on_a_brick_stand_still():
+    """As measured on a brick in the air, held by two hands: no way, but speeds over the limit."""
+    rattling = (-1.6e-3, 0.65e-3, 0.46e-3, 0.33e-3, 0.26e-3)
+    assert _closed_on_a_brick(rattling, 0.0) is GripperStatus.STALLED
+    # They push what gives way, at 2 mm/s: that is no standstill.
+    assert _closed_on_a_brick((-2e-3,), 2e-3 / 240.0) is GripperStatus.ACTIVE
+
+
 @pytest.mark.parametrize(
     ("width", "force", "words"),
     [
