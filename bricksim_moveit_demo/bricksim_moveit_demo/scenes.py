@@ -105,7 +105,7 @@ def assemble(
         EngineError: The engine does not start.
         BrickSimError: The results cannot be written.
     """
-    require_folder(out)
+    clear_results(out)
     log = BuildLog(structure)
 
     def told(report: Report, inserted: int, total: int) -> None:
@@ -167,7 +167,7 @@ def assemble_in_hand(
         options: How.
         out: Folder for summary.json, final.png and video.mp4; None: none are written.
     """
-    require_folder(out)
+    clear_results(out)
     simulator = _simulator(options)
     lay_out_in_hand(simulator, scene, options.seed)
     arms = two_arms()
@@ -217,6 +217,23 @@ def require_folder(out: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             pass
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def clear_results(out: Path | None) -> None:
+    """Makes the folder of the results; those of an earlier run are removed, so that they are not
+    taken for this one's, which may be killed before it has any.
+
+    Raises:
+        BrickSimError: As `require_folder`.
+    """
+    require_folder(out)
+    if out is None:
+        return
+    try:
+        for name in RESULT_FILES:
+            (out / name).unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(out, error) from error
 

@@ -86,6 +86,8 @@ def test_what_is_told_to_end_leaves_what_it_has_done(tmp_path) -> None:
     """A supervisor's SIGTERM is as good as Ctrl-C."""
     structure, out = tmp_path / "two.txt", tmp_path / "out"
     structure.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n")
+    out.mkdir()
+    (out / "video.mp4").write_text("of an earlier run")
     code = "import sys; from bricksim_moveit_demo.programs import assemble; sys.exit(assemble())"
     command = [sys.executable, "-c", code, str(structure), "--out", str(out)]
     pipe = subprocess.PIPE
@@ -95,5 +97,6 @@ def test_what_is_told_to_end_leaves_what_it_has_done(tmp_path) -> None:
         process.terminate()
         assert process.wait(60) == INTERRUPTED
         assert process.stderr.read() == "-c: interrupted\n"
+    assert [path.name for path in out.iterdir()] == ["summary.json"]
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["outcome"], summary["inserted"], summary["total"]) == ("interrupted", 1, 2)

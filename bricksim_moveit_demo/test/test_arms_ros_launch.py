@@ -91,7 +91,7 @@ def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> N
 
 def test_two_arms_build_with_the_bricks_on_their_sides(ros_domain_id, tmp_path) -> None:
     """One brick lies beside each arm: each takes its own and presses it onto the shared plate."""
-    bricks = tmp_path / "two.txt"
+    bricks = tmp_path / "zwei Stück.txt"
     bricks.write_text("2x4 (4,4,0)\n2x4 (4,8,0)\n")
     layout = tmp_path / "layout.yaml"
     layout.write_text("bricks: {1: [0.36, -0.25, 0], 2: [0.74, 0.25, 20]}\n")

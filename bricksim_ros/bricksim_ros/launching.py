@@ -273,7 +273,8 @@ def require_engine(name: str, package: str) -> None:
 
 
 def ends_with(node: Node, *, only_failed: bool = False) -> Action:
-    """Ends the launch when a node ends; with exit code 1 if that node could not do its work.
+    """Ends the launch when a node ends; with exit code 1 if that node could not do its work, or
+    crashed or was killed (by a machine short of memory, say).
 
     Args:
         node: The node.
@@ -282,9 +283,12 @@ def ends_with(node: Node, *, only_failed: bool = False) -> Action:
 
     def ended(event: Event, context: LaunchContext) -> list[Action]:
         assert isinstance(event, ProcessExited)
-        if event.returncode > 0 and not context.is_shutdown:
+        killed = event.returncode < 0
+        if event.returncode and not (killed and only_failed) and not context.is_shutdown:
             # An exception is how a launch file makes the launch itself fail.
-            raise RuntimeError(f"{event.process_name} ended with exit code {event.returncode}")
+            code = event.returncode
+            how = f"was killed by signal {-code}" if killed else f"ended with exit code {code}"
+            raise RuntimeError(f"{event.process_name} {how}")
         reason = f"{event.process_name} has ended"
         return [] if only_failed else [EmitEvent(event=Shutdown(reason=reason))]
 

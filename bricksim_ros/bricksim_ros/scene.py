@@ -36,6 +36,7 @@ from scipy.spatial.transform import Rotation
 
 from bricksim_core.errors import BrickSimError
 from bricksim_core.spatial import Array, transform
+from bricksim_ros.world import valid_name
 
 
 class SceneError(BrickSimError):
@@ -128,7 +129,7 @@ def _structure(check: _Checker, entry: Any, index: int) -> StructureEntry:
         entry, where, {"file", "name", "position", "rpy_deg", "fixed", "baseplate", "height"}
     )
     file = resolve_uri(check.text(entry, where, "file"), check.path.parent)
-    name = check.text(entry, where, "name", file.name.split(".")[0])
+    name = check.text(entry, where, "name", valid_name(file.name.split(".")[0]))
     fixed = entry.get("fixed")
     if fixed is not None and not isinstance(fixed, bool):
         check.fail(f"{where}.fixed", fixed, "true or false")

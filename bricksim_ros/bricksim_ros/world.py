@@ -250,7 +250,7 @@ class World:
             NameTakenError, NameInvalidError: The name cannot be used.
             BrickSimError: The simulator refuses it (overlap, bad pose); nothing was added.
         """
-        wanted = name or _valid_name(structure.name)
+        wanted = name or valid_name(structure.name)
         if (rename or not name) and self._taken(wanted):
             wanted = next(n for i in itertools.count(1) if not self._taken(n := f"{wanted}_{i}"))
         self._require_free(wanted)
@@ -406,5 +406,6 @@ def part_names(part_ids: Iterable[int]) -> list[str]:
     return [f"{BRICK_PREFIX}{i}" for i in part_ids]
 
 
-def _valid_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_./-]", "_", text)[:200] or "structure"
+def valid_name(text: str) -> str:
+    """A name that an entity can have, as like a given one (of a file, say) as possible."""
+    return re.sub(r"[^A-Za-z0-9_./-]|^[./-]", "_", text)[:200] or "structure"

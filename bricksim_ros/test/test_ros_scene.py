@@ -39,6 +39,15 @@ robots:
 
 
 @pytest.mark.parametrize(
+    ("file", "name"),
+    [("zwei türme.txt", "zwei_t_rme"), ("-x.json", "_x"), ("tower-2_b.txt", "tower-2_b")],
+)
+def test_entities_are_named_after_files_whatever_they_are_called(tmp_path, file, name) -> None:
+    (entry,) = read_scene(_scene(tmp_path, f"structures: [{{file: '{file}'}}]")).structures
+    assert (entry.file, entry.name) == (tmp_path / file, name)
+
+
+@pytest.mark.parametrize(
     ("text", "where", "value"),
     [
         ("structures: 3", "structures", "3"),

@@ -466,6 +466,24 @@ def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) ->
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def test_a_simulator_that_is_killed_fails_the_launch(ros_domain_id) -> None:
+    process = launch("bricksim_ros", "scene.launch.py", f"structures:={TOWER}")
+    with ros_client() as ros:
+        clocks = ros.collect(Clock, "/clock")
+        ros.wait_for(lambda: clocks, "time to flow")
+    found = subprocess.run(
+        ["pgrep", "--session", str(process.pid), "-f", "__node:=simulator"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    os.kill(int(found.stdout), signal.SIGKILL)
+    output = finished(process)
+    assert process.returncode == 1, output
+    assert "simulator-1 was killed by signal 9" in output
+    assert left(process) == []
+
+
 def test_a_bad_scene_ends_with_one_clear_line(ros_domain_id, tmp_path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("structures: [{file: nowhere.json}]\n")

@@ -25,7 +25,7 @@ from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import (
     RESULT_FILES,
     SceneOptions,
-    require_folder,
+    clear_results,
     write_results,
 )
 from bricksim_moveit_demo.supplying import Supply
@@ -34,7 +34,7 @@ from bricksim_ros import parameters
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.server import Advance, Server
 from bricksim_ros.simulator_node import SimulationEndedError, SimulatorNode
-from bricksim_ros.world import RunState, World
+from bricksim_ros.world import RunState, World, valid_name
 
 
 class Episode(ABC):
@@ -109,7 +109,10 @@ class AssembleEpisode(Episode):
             if self._supply is not None:
                 return put_down(self._node, world.simulator, structure)
             ids = free_ids(world.simulator, structure)
-            return world.spawn(self.name, structure, np.eye(4), initial=True, part_ids=ids).part_ids
+            entity = world.spawn(
+                valid_name(self.name), structure, np.eye(4), initial=True, part_ids=ids
+            )
+            return entity.part_ids
 
         sample = self._noise.sample
         self._supply = Supply(
@@ -200,7 +203,7 @@ class EpisodeServer(Server):
         self._tasks = tasks
         self._begun = False
         self._film: Film | None = None
-        require_folder(self._out())
+        clear_results(self._out())
         if parameters.value(node, "film"):
             arms = [controller.arm for controller in scene.arms.values()]
             self._film = Film(scene.simulator, arms)
