@@ -5,7 +5,7 @@ ros2 launch bricksim_moveit_demo assemble.launch.py structure:=tower.json out:=o
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument
 
 from bricksim_moveit_demo.nodes import launching as episodes
 from bricksim_ros import launching
@@ -24,7 +24,7 @@ def _nodes(context: LaunchContext) -> list:
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    return LaunchDescription(
+    return launching.checked(
         [
             DeclareLaunchArgument("structure", description="Structure file of any known format"),
             DeclareLaunchArgument(
@@ -39,6 +39,6 @@ def generate_launch_description() -> LaunchDescription:
                 description="How the bricks lie: packing (at random, by the seed) or a YAML file",
             ),
             *episodes.episode_arguments(),
-            OpaqueFunction(function=_nodes),
-        ]
+        ],
+        _nodes,
     )

@@ -5,9 +5,9 @@ ros2 launch bricksim_moveit_demo inhand.launch.py out:=out/inhand
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import OpaqueFunction
 
 from bricksim_moveit_demo.nodes import launching as episodes
+from bricksim_ros import launching
 
 
 def _nodes(context: LaunchContext) -> list:
@@ -16,4 +16,4 @@ def _nodes(context: LaunchContext) -> list:
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    return LaunchDescription([*episodes.episode_arguments(), OpaqueFunction(function=_nodes)])
+    return launching.checked(episodes.episode_arguments(), _nodes)

@@ -6,7 +6,7 @@ ros2 launch bricksim_moveit_demo move_group.launch.py arms:=1
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import DeclareLaunchArgument
 from launch_ros.actions import Node
 
 from bricksim_moveit_demo.description import one_arm, two_arms
@@ -36,7 +36,7 @@ def _nodes(context: LaunchContext) -> list:
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
     both = ["true", "false"]
-    return LaunchDescription(
+    return launching.checked(
         [
             DeclareLaunchArgument(
                 "arms", default_value="1", choices=["1", "2"], description="Number of arms"
@@ -47,6 +47,6 @@ def generate_launch_description() -> LaunchDescription:
             DeclareLaunchArgument(
                 "use_sim_time", default_value="true", choices=both, description="Follow /clock"
             ),
-            OpaqueFunction(function=_nodes),
-        ]
+        ],
+        _nodes,
     )

@@ -66,7 +66,7 @@ COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-def common_arguments(**defaults: str) -> list[Action]:
+def common_arguments(**defaults: str) -> list[DeclareLaunchArgument]:
     """Declares the arguments that every launch file takes; ``defaults`` replaces defaults."""
     return [
         _argument(name, defaults.get(name, default), text, choices)
@@ -74,7 +74,9 @@ def common_arguments(**defaults: str) -> list[Action]:
     ]
 
 
-def _argument(name: str, default: str, text: str, choices: Sequence[str] = ()) -> Action:
+def _argument(
+    name: str, default: str, text: str, choices: Sequence[str] = ()
+) -> DeclareLaunchArgument:
     limits = {"choices": list(choices)} if choices else {}
     return DeclareLaunchArgument(name, default_value=default, description=text, **limits)
 
@@ -91,20 +93,28 @@ def description(
         nodes: Makes the actions once the arguments are known.
         **defaults: Other defaults of common arguments.
     """
+    own = [
+        _argument(name, entry[0], entry[1], entry[2] if len(entry) == 3 else ())
+        for name, entry in arguments.items()
+    ]
+    return checked([*own, *common_arguments(**defaults)], nodes)
 
-    def checked(context: LaunchContext) -> list[Action]:
-        return [*_misspelt(context, {*arguments, *COMMON_ARGUMENTS}), *nodes(context)]
 
-    return LaunchDescription(
-        [
-            *(
-                _argument(name, entry[0], entry[1], entry[2] if len(entry) == 3 else ())
-                for name, entry in arguments.items()
-            ),
-            *common_arguments(**defaults),
-            OpaqueFunction(function=checked),
-        ]
-    )
+def checked(
+    arguments: Sequence[DeclareLaunchArgument], nodes: Callable[[LaunchContext], list[Action]]
+) -> LaunchDescription:
+    """A launch file that says which arguments it was given that look misspelt.
+
+    Args:
+        arguments: All that it takes.
+        nodes: Makes the actions once the arguments are known.
+    """
+    known = {argument.name for argument in arguments}
+
+    def told(context: LaunchContext) -> list[Action]:
+        return [*_misspelt(context, known), *nodes(context)]
+
+    return LaunchDescription([*arguments, OpaqueFunction(function=told)])
 
 
 def _misspelt(context: LaunchContext, known: Collection[str]) -> Iterator[Action]:

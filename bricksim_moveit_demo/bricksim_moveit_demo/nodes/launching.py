@@ -26,9 +26,9 @@ _ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-def episode_arguments() -> list[Action]:
+def episode_arguments() -> list[DeclareLaunchArgument]:
     """Declares the arguments of every episode."""
-    own: list[Action] = [
+    own = [
         DeclareLaunchArgument(
             name,
             default_value=default,
