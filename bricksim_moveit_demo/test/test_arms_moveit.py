@@ -12,7 +12,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import rclpy
 from arms_support import resting_scene, tool_down, yawed
+from rclpy.context import Context
 
 from bricksim_moveit_demo.description import franka, one_arm, two_arms
 from bricksim_moveit_demo.errors import (
@@ -29,6 +31,8 @@ from bricksim_moveit_demo.planning.moveit import joined
 from bricksim_moveit_demo.planning.moveit_configuration import (
     move_group_parameters,
     moveit_configuration,
+    namespace_of,
+    parameter_file,
     request_parameters,
     validate_configuration,
 )
@@ -400,6 +404,34 @@ def test_a_helper_process_keeps_the_namespace_but_not_the_name():
     given = ["simulator", "--ros-args", "-r", "__node:=simulator", "-r", "__ns:=/cell"]
     assert namespace_arguments(given) == ["--ros-args", "-r", "__ns:=/cell"]
     assert namespace_arguments(given[:4]) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"), [([], "/moveit_py"), (["-r", "__ns:=/cell"], "/cell/moveit_py")]
+)
+def test_moveit_finds_its_parameters_in_the_namespace_of_the_program(arguments, name, tmp_path):
+    """Read by rcl, as MoveItPy's node does: a name that does not fit leaves it without any."""
+    config = moveit_configuration(ARMS)
+    namespace = namespace_of(["simulator", "--ros-args", *arguments])
+    file = tmp_path / "moveit_py.yaml"
+    file.write_text(parameter_file(config, namespace, "moveit_py"))
+    context = Context()
+    rclpy.init(args=["--ros-args", "--params-file", str(file)], context=context)
+    try:
+        node = rclpy.create_node(
+            "moveit_py",
+            context=context,
+            namespace=namespace,
+            automatically_declare_parameters_from_overrides=True,
+        )
+        assert node.get_fully_qualified_name() == name
+        assert node.get_parameter("use_sim_time").value is True
+        assert node.get_parameter("robot_description").value == config["robot_description"]
+        limit = "robot_description_planning.joint_limits.fr3_joint5.max_velocity"
+        assert node.get_parameter(limit).value == 5.26
+        node.destroy_node()
+    finally:
+        rclpy.shutdown(context=context)
 
 
 def test_straight_pieces_are_joined_in_time():

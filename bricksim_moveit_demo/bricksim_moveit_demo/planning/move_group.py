@@ -24,6 +24,7 @@ from bricksim_moveit_demo.planning.moveit_configuration import (
     FREE,
     STRAIGHT,
     controller_name,
+    namespace_of,
     request_parameters,
 )
 from bricksim_moveit_demo.planning.moveit_messages import (
@@ -291,8 +292,8 @@ class _Client:
 
 def namespace_arguments(argv: Sequence[str]) -> list[str]:
     """Of a ROS program's arguments, those that a second node in its namespace is to have."""
-    found = [argument for argument in argv if argument.startswith("__ns:=")]
-    return ["--ros-args", "-r", found[-1]] if found else []
+    namespace = namespace_of(argv)
+    return ["--ros-args", "-r", f"__ns:={namespace}"] if namespace else []
 
 
 def _not_installed(what: str, error: ImportError) -> PlanningError:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import copy
 import importlib.util
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,8 @@ from bricksim_moveit_demo.planning.moveit_configuration import (
     STRAIGHT,
     controller_name,
     moveit_configuration,
+    namespace_of,
+    parameter_file,
     validate_configuration,
 )
 from bricksim_moveit_demo.planning.moveit_messages import (
@@ -44,6 +49,8 @@ from bricksim_moveit_demo.planning.protocol import (
 from bricksim_moveit_demo.planning.scene import PlanningScene
 from bricksim_moveit_demo.planning.solutions import Solutions
 
+_NODE = "moveit_py"
+"""Name of MoveItPy's node."""
 _IK_TIMEOUT = 0.1
 """Time for one inverse kinematics solution [s]."""
 
@@ -86,8 +93,15 @@ class MoveItPlanner(MotionPlanner, TrajectoryExecutor):
 
         self._options = options
         self._arms = {arm.name: arm for arm in arms}
-        # MoveItPy writes the configuration for a node of its default name, whatever it is called.
-        self._moveit = MoveItPy(node_name="moveit_py", config_dict=config)
+        # A configuration that MoveItPy is given as a dictionary is meant for a node without a
+        # namespace: hence a file of our own.
+        namespace = namespace_of(sys.argv)
+        with TemporaryDirectory(prefix="bricksim_") as folder:
+            file = Path(folder) / "moveit_py.yaml"
+            file.write_text(parameter_file(config, namespace, _NODE), encoding="utf-8")
+            self._moveit = MoveItPy(
+                node_name=_NODE, name_space=namespace, launch_params_filepaths=[str(file)]
+            )
         self._robot_state, self._robot_trajectory = RobotState, RobotTrajectory
         self._components = {
             arm.name: self._moveit.get_planning_component(arm.group) for arm in arms

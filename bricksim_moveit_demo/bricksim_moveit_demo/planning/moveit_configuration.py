@@ -70,6 +70,24 @@ def moveit_configuration(
     }
 
 
+def namespace_of(argv: Sequence[str]) -> str:
+    """Namespace that a ROS program's arguments put its nodes into; empty if they do not."""
+    found = [word.removeprefix("__ns:=") for word in argv if word.startswith("__ns:=")]
+    return found[-1] if found else ""
+
+
+def parameter_file(config: Mapping[str, Any], namespace: str, node: str) -> str:
+    """Text of a parameter file for one node.
+
+    Args:
+        config: Its parameters.
+        namespace: As `namespace_of` tells it.
+        node: Its name.
+    """
+    name = f"{namespace.rstrip('/')}/{node}"
+    return yaml.safe_dump({name: {"ros__parameters": dict(config)}})
+
+
 def move_group_parameters(arms: Sequence[ArmDescription], **options: Any) -> dict[str, Any]:
     """Parameters of a move_group node: those of `moveit_configuration`, where it has other names.
 
