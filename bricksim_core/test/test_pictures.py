@@ -479,6 +479,23 @@ def test_failed_video_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_draws_a_video_that_cannot_be_written_is_closed(tmp_path):
+    """While the error is still being handled: at the end of the program it would be too late."""
+    closed = []
+
+    def drawn():
+        try:
+            while True:
+                yield np.zeros((60, 80, 3), np.uint8)
+        finally:
+            closed.append(True)
+
+    frames = drawn()
+    with pytest.raises(PictureError, match="cannot be written"):
+        write_video(frames, tmp_path / "no" / "v.mp4", fps=25.0)
+    assert closed
+
+
 @pytest.mark.parametrize("size", [(0, 100), (100, 5000)])
 def test_impossible_sizes_are_refused(size):
     with pytest.raises(PictureError, match="picture size"):

@@ -256,7 +256,7 @@ class EpisodeServer(Server):
             log.error(f"{self._episode.name}: {summary.message}")
         if out is not None:
             files = [p.name for p in (out / n for n in RESULT_FILES) if p.is_file()]
-            log.info(f"results in {out}: {', '.join(files)}")
+            log.info(f"results in {out}: {', '.join(files) or 'none'}")
 
     def _cut_off(self, outcome: Outcome, message: str) -> Summary | InHandSummary:
         return self._episode.cut_off(outcome, message, self._scene.time)
