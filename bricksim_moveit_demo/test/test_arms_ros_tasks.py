@@ -6,12 +6,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import launch_pytest
+import numpy as np
 import pytest
 from action_msgs.msg import GoalStatus
-from arms_ros_support import BRICK, PLATE, connections, lay_out, one_arm_cell, parameter, spawn
+from arms_ros_support import (
+    BRICK,
+    PLATE,
+    StoppedTask,
+    connections,
+    lay_out,
+    one_arm_cell,
+    parameter,
+    rested,
+    spawn,
+)
 from arms_support import bricks, yawed
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
 from ros_client import ros_client
+from sensor_msgs.msg import JointState
 from simulation_interfaces.srv import ResetSimulation
 
 from bricksim_core.formats import Format, format_structure
@@ -172,6 +184,31 @@ def test_a_structure_is_built_from_spawned_bricks_and_a_reset_ends_it() -> None:
         assert answer.result.reports[0].outcome == msg.InsertionReport.CANCELED
         assert "reset" in answer.result.reports[0].message
         assert ros.result(ros.goal(build, goal)).status == GoalStatus.STATUS_SUCCEEDED
+
+
+def test_a_build_that_is_canceled_at_every_stage_goes_on_with_the_next_goal() -> None:
+    with ros_client() as ros:
+        plate, first, second = lay_out(ros)
+        states = ros.collect(JointState, "joint_states", 1)
+        build = ros.action(action.BuildStructure, "build_structure")
+        goal = action.BuildStructure.Goal(text=tower(BRICK, BRICK))
+        picking = ("planning", "approaching", "grasping", "lifting")
+        for stage in (*picking, "transferring", "inserting", "pressing", "releasing", "retreating"):
+            task = StoppedTask(ros, build, goal)
+            task.until(stage)
+            answer = task.cancel()
+            result = answer.result
+            assert answer.status == CANCELED, result
+            assert (result.outcome, result.total) == ("canceled", 2), result
+            assert "canceled" in result.message
+            assert np.abs(rested(ros, states).velocity).max() < 0.02, stage
+            # One that is on already, with the fingers still around it, is not counted yet.
+            assert result.inserted <= len(connections(ros)) <= result.inserted + 1, stage
+        told: list[action.BuildStructure.Feedback] = []
+        answer = ros.result(ros.goal(build, goal, told))
+        assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result
+        assert (answer.result.inserted, answer.result.total) == (2, 2)
+        assert connections(ros) == [(plate, first), (first, second)]
 
 
 def test_time_runs_while_planning_where_it_keeps_a_pace() -> None:
