@@ -20,20 +20,25 @@ def _nodes(context: LaunchContext) -> list:
     scene = launching.value(context, "scene")
     parameters = {"scene": scene, "structures": files or [""]}
     arms = int(launching.value(context, "arms"))
-    package = launching.arms_package() if arms or _has_robots(scene) else ""
+    robots = _robots(scene)
+    package = launching.arms_package() if arms or robots else ""
+    topics: list[str] = []
     if package:
+        from bricksim_moveit_demo.nodes.launching import arm_topics
+
         parameters |= {"arms": arms, "planner": launching.value(context, "planner")}
+        topics = arm_topics(arms, robots)
     elif arms:
         raise RuntimeError(f"arms:={arms} needs the package {launching.ARMS_PACKAGE}")
-    return launching.simulation(context, parameters, package or "bricksim_ros")
+    return launching.simulation(context, parameters, package or "bricksim_ros", topics)
 
 
-def _has_robots(scene: str) -> bool:
-    """Whether a scene file has robots; what is wrong with it the simulator will say."""
+def _robots(scene: str) -> list[str]:
+    """Names of a scene file's robots; what is wrong with it the simulator will say."""
     try:
-        return bool(scene) and bool(read_scene(resolve_uri(scene)).robots)
+        return [robot.name for robot in read_scene(resolve_uri(scene)).robots] if scene else []
     except SceneError:
-        return False
+        return []
 
 
 def generate_launch_description() -> LaunchDescription:

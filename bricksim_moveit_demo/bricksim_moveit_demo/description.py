@@ -109,6 +109,11 @@ def two_arms(distance: float = 1.1) -> tuple[ArmDescription, ...]:
     return (ArmDescription("left", "left_", np.eye(4)), ArmDescription("right", "right_", facing))
 
 
+def arms_of(count: int) -> tuple[ArmDescription, ...]:
+    """No arm, `one_arm` or `two_arms`."""
+    return (two_arms() if count == 2 else one_arm())[:count]
+
+
 def share_file(*parts: str) -> Path:
     """Path of a shared file such as ``share_file("urdf", "fr3.yaml")``.
 

@@ -20,7 +20,7 @@ from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.planning.scene import TABLE, PlanningScene, brick_name
 from bricksim_moveit_demo.pressing import Pressing
-from bricksim_moveit_demo.reports import Feedback, Stage
+from bricksim_moveit_demo.reports import Feedback, HandlingStage, Stage
 from bricksim_moveit_demo.sighting import averaged
 from bricksim_moveit_demo.world import World
 
@@ -84,6 +84,7 @@ class Hand:
         self.greatest = 0.0
         self.support: Support | None = None
         self._feedback = feedback
+        self._part_id = 0
         self.stage = Stage.PLANNING
         self._tool_T_held: Array | None = None
         self._deadline = float("inf")
@@ -113,8 +114,9 @@ class Hand:
 
     # -- telling ----------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """A task begins: its time runs."""
+    def begin(self, part_id: int) -> None:
+        """A task with a brick begins: its time runs."""
+        self._part_id = part_id
         self.greatest, self.attempt = 0.0, 1
         self._deadline = self.world.time + self.parameters.timeout
 
@@ -140,7 +142,7 @@ class Hand:
                 f"not done after {self.parameters.timeout:.0f} s ({self.stage})", Outcome.TIMEOUT
             )
         if self._feedback is not None:
-            self._feedback(self.stage, self.attempt, force)
+            self._feedback(HandlingStage(self._part_id, self.stage, self.attempt, force))
 
     def pressing(
         self,

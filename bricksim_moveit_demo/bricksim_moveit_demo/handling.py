@@ -311,7 +311,7 @@ class BrickHandler:
     ) -> Report:
         """Runs a task from beginning to report; the arm rests in the end, whatever happens."""
         self.hand.use(parameters or self.parameters)
-        record = _Record(self.hand)
+        record = _Record(self.hand, part_id)
         connections: tuple[int, ...] = ()
         try:
             connections = task(record)
@@ -326,7 +326,7 @@ class BrickHandler:
             self.hand.support = None
             self.motion.controller.hold()
             self.hand.end()
-        return record.report(part_id, connections)
+        return record.report(connections)
 
     def _try(self, record: _Record, attempt: Callable[[], None], mend: Callable[[], None]) -> None:
         """Tries until it works.
@@ -434,15 +434,16 @@ def _require_loose(world: World, goal: InsertionGoal) -> None:
 class _Record:
     """Collects what a report says."""
 
-    def __init__(self, hand: Hand) -> None:
+    def __init__(self, hand: Hand, part_id: int) -> None:
         self._hand = hand
+        self._part_id = part_id
         self._begin = hand.world.time
         self._planning = hand.motion.planning_time
         self._failures: list[TaskError] = []
         self._outcome = Outcome.SUCCEEDED
         self._message = ""
         hand.motion.clearance = CLEARANCES[0]
-        hand.begin()
+        hand.begin(part_id)
 
     def failed(self, error: TaskError) -> None:
         """A try failed; raises the error again if another one is hopeless."""
@@ -461,11 +462,11 @@ class _Record:
         """It went well in the end."""
         self._outcome, self._message = Outcome.SUCCEEDED, ""
 
-    def report(self, part_id: int, connection_ids: tuple[int, ...]) -> Report:
+    def report(self, connection_ids: tuple[int, ...]) -> Report:
         """The report."""
         hand = self._hand
         return Report(
-            part_id,
+            self._part_id,
             hand.motion.arm.name,
             self._outcome,
             self._message,

@@ -26,8 +26,25 @@ class Stage(StrEnum):
     RECOVERING = "recovering"
 
 
-Feedback = Callable[[Stage, int, float], None]
-"""Called with stage, attempt (from 1) and force along the insertion axis [N]."""
+@dataclass(frozen=True)
+class HandlingStage:
+    """How far an arm is with a brick.
+
+    Attributes:
+        part_id: The brick.
+        stage: What the arm is doing.
+        attempt: Which try this is, from 1.
+        force: Force along the insertion axis [N]; a pull is negative.
+    """
+
+    part_id: int
+    stage: Stage
+    attempt: int
+    force: float
+
+
+Feedback = Callable[[HandlingStage], None]
+"""Told each new stage and, within one, the force each control period."""
 
 
 @dataclass(frozen=True)

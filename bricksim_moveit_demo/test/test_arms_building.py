@@ -315,8 +315,8 @@ def test_joining_in_the_air_goes_on_after_a_cancel_at_each_stage_of_it():
     ]
     waiting = list(cancels)
 
-    def feedback(stage, _attempt, _force):
-        if waiting and stage is waiting[0][0] and waiting[0][1]():
+    def feedback(now):
+        if waiting and now.stage is waiting[0][0] and waiting[0][1]():
             del waiting[0]
             world.cancel()
 

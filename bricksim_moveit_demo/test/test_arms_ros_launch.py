@@ -9,10 +9,12 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from launched import finished, launch, left
 from ros_client import ros_client
+from rosbags.highlevel import AnyReader
 from rosgraph_msgs.msg import Clock
 
 from bricksim_core.episodes.messages import structure_from_topology
@@ -55,6 +57,14 @@ def events(folder: Path) -> list[tuple]:
     ]
 
 
+def recorded(folder: Path, topic: str) -> list[tuple[float, Any]]:
+    """Time stamps [s] and messages of a topic in an episode's bag."""
+    with AnyReader([folder / "bag"]) as reader:
+        connections = [c for c in reader.connections if c.topic == topic]
+        read = [reader.deserialize(raw, c.msgtype) for c, _, raw in reader.messages(connections)]
+    return [(m.header.stamp.sec + m.header.stamp.nanosec * 1e-9, m) for m in read]
+
+
 def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> None:
     """The table is too small for all bricks: some come when others are used."""
     bricks = tmp_path / "five.txt"
@@ -87,6 +97,19 @@ def test_one_arm_builds_a_structure_of_five_bricks(ros_domain_id, tmp_path) -> N
     assert 1 <= there[0] < 6 and there == sorted(there)
     built = structure_from_topology(episode.topologies[-1][1]).graph
     assert len(built) == 6 and len(built.component_ids) == 1
+    # The bag labels what the arm did, and its wrench is the force that the summary tells.
+    stages = recorded(tmp_path, "/fr3/handling_stage")
+    assert stages[-1][1].stage == "idle"
+    wrenches = recorded(tmp_path, "/fr3/wrench")
+    for report in summary["reports"]:
+        own = [(t, m.stage) for t, m in stages if m.part_id == report["part_id"]]
+        told = list(dict.fromkeys(stage for _, stage in own))
+        wanted = ["planning", "approaching", "grasping", "lifting", "transferring", "inserting"]
+        assert told[:8] == [*wanted, "pressing", "releasing"], told
+        pressing = [t for t, stage in own if stage == "pressing"]
+        released = next(t for t, stage in own if stage == "releasing")
+        felt = [abs(m.wrench.force.z) for t, m in wrenches if pressing[0] <= t <= released]
+        assert max(felt) == pytest.approx(report["press_force"], rel=0.2)
 
 
 def test_two_arms_build_with_the_bricks_on_their_sides(ros_domain_id, tmp_path) -> None:

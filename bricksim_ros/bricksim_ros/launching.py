@@ -56,6 +56,7 @@ COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "markers": ("true", "Start the markers node", ("true", "false")),
     "record": ("false", "Record the episode into a bag", ("true", "false")),
     "bag": ("", "Folder of the bag to record; empty: episodes/episode_<date>", ()),
+    "further_topics": ("", "What else to record: NAME TYPE, NAME TYPE, ...", ()),
     "real_time_factor": ("1.0", "Simulated over wall time; 0: as fast as possible", ()),
     "duration": ("0.0", "End after so many simulated seconds; 0: run until Ctrl-C", ()),
     "start_paused": (
@@ -188,7 +189,10 @@ def arms_package() -> str:
 
 
 def simulation(
-    context: LaunchContext, parameters: Mapping[str, Any], package: str = "bricksim_ros"
+    context: LaunchContext,
+    parameters: Mapping[str, Any],
+    package: str = "bricksim_ros",
+    topics: Sequence[str] = (),
 ) -> list[Action]:
     """The simulator with what the common arguments ask for around it.
 
@@ -198,6 +202,7 @@ def simulation(
         context: Launch context with the common arguments.
         parameters: Further parameters of the simulator node.
         package: Package of its executable ``simulator``.
+        topics: What a recorder takes besides its own topics, each ``NAME TYPE``.
     """
     require_engine(value(context, "engine"), package)
     namespace = value(context, "namespace")
@@ -246,6 +251,7 @@ def simulation(
                 {
                     "autostart": True,
                     "path": value(context, "bag"),
+                    "further_topics": [*topics, *value(context, "further_topics").split(",")],
                     "play_when_ready": not flag(context, "start_paused"),
                 },
             ],

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import queue
-import struct
 import sys
 import threading
 import time
@@ -20,12 +19,8 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.parameter_client import AsyncParameterClient
 from rclpy.qos import QoSDurabilityPolicy, QoSProfile, QoSReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import JointState
 from simulation_interfaces.msg import SimulationState
 from simulation_interfaces.srv import SetSimulationState
-from std_msgs.msg import String
-from tf2_msgs.msg import TFMessage
 
 from bricksim_core.episodes.messages import structure_from_topology
 from bricksim_core.errors import BrickSimError
@@ -34,34 +29,14 @@ from bricksim_msgs import msg, srv
 from bricksim_ros import parameters
 from bricksim_ros.episode_writer import Channel, EpisodeWriter
 from bricksim_ros.message_definitions import full_definition
+from bricksim_ros.recorded_topics import CLOCK, TOPICS, TOPOLOGY, RecordedTopic, further_topics
 from bricksim_ros.running import run_node, spin, wall_timer
-
-CLOCK = "/clock"
-TOPOLOGY = "bricksim/topology"
-LATCHED_TOPICS = (TOPOLOGY, "robot_description", "robot_description_1", "/tf_static")
-TOPICS: dict[str, type] = {
-    CLOCK: Clock,
-    TOPOLOGY: msg.BrickTopology,
-    "bricksim/connection_events": msg.ConnectionEvent,
-    "bricksim/connection_utilization": msg.ConnectionUtilizationArray,
-    "bricksim/brick_states": msg.BrickStateArray,
-    "bricksim/statistics": msg.StepStatistics,
-    "joint_states": JointState,
-    "joint_commands": JointState,
-    "robot_description": String,
-    "robot_description_1": String,
-    "/tf": TFMessage,
-    "/tf_static": TFMessage,
-}
-"""What an episode consists of; names without a slash move with the node's namespace."""
 
 _SAME_TIME = 500_000_000
 """Steps back of the clock below this [ns] are no reset."""
 _STALE_TIME = 2.0
 """Wall time [s] after a reset of time in which messages from before it may still come."""
 _INFINITE = {"sec": 9223372036, "nsec": 854775807}
-_STAMP_OFFSET = {String: None, TFMessage: 8}
-"""Where the first stamp lies in the CDR of a type; 4 (right after the header) if not listed."""
 
 
 class RecorderNode(Node):
@@ -83,9 +58,10 @@ class RecorderNode(Node):
         self._failure = ""
         self._failed: EpisodeWriter | None = None
         self._episode = 0
-        self._names = {topic: self.resolve_topic_name(topic) for topic in TOPICS}
-        for topic, kind in TOPICS.items():
-            self._subscribe(topic, kind)
+        self._topics = [*TOPICS, *further_topics(parameters.value(self, "further_topics"))]
+        self._names = {topic.name: self.resolve_topic_name(topic.name) for topic in self._topics}
+        for topic in self._topics:
+            self._subscribe(topic)
         self.create_service(srv.StartRecording, "bricksim/start_recording", self._start_service)
         self.create_service(srv.StopRecording, "bricksim/stop_recording", self._stop_service)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -110,6 +86,9 @@ class RecorderNode(Node):
             "play_when_ready", False, describe("Let a paused simulation go once all is subscribed")
         )
         self.declare_parameter("simulator", "simulator", describe("Name of the simulator node"))
+        self.declare_parameter(
+            "further_topics", [""], describe("What else to record, each NAME TYPE")
+        )
         number = describe("Messages that may wait for the disk")
         number.integer_range = [IntegerRange(from_value=10, to_value=10_000_000)]
         self.declare_parameter("queue_size", 20_000, number)
@@ -119,42 +98,30 @@ class RecorderNode(Node):
 
     # -- subscriptions --------------------------------------------------------------------------
 
-    def _subscribe(self, topic: str, kind: type) -> None:
-        latched = topic in LATCHED_TOPICS
-        qos = QoSProfile(
-            depth=100 if latched else 2000,
-            reliability=QoSReliabilityPolicy.RELIABLE,
-            durability=(
-                QoSDurabilityPolicy.TRANSIENT_LOCAL if latched else QoSDurabilityPolicy.VOLATILE
-            ),
-        )
-        if topic == "joint_commands":
-            qos.reliability = QoSReliabilityPolicy.BEST_EFFORT  # takes commands of any publisher
-        offset = _STAMP_OFFSET.get(kind, 4)
-
+    def _subscribe(self, topic: RecordedTopic) -> None:
         def take(data: bytes) -> None:
-            self._take(topic, data, offset)
+            self._take(topic, data)
 
-        self.create_subscription(kind, topic, take, qos, raw=True)
+        self.create_subscription(topic.kind, topic.name, take, topic.qos, raw=True)
 
-    def _take(self, topic: str, data: bytes, offset: int | None) -> None:
-        stamp = _stamp(data, offset)
-        if topic == CLOCK:
+    def _take(self, topic: RecordedTopic, data: bytes) -> None:
+        stamp = topic.stamp(data)
+        if topic.name == CLOCK:
             assert stamp is not None
             self._tick(stamp, data)
             return
-        if topic == TOPOLOGY:
+        if topic.name == TOPOLOGY:
             self._topology_is_ahead = self._is_ahead(stamp)
-        if topic in LATCHED_TOPICS:
-            self._latched[topic] = data
+        if topic.latched:
+            self._latched[topic.name] = data
         time_ns = stamp or self._now
         if self._writer is None or self._now is None or time_ns is None:
             return
-        if topic == TOPOLOGY and self._topology_is_ahead:
+        if topic.name == TOPOLOGY and self._topology_is_ahead:
             return
         if time_ns > self._now + _SAME_TIME and time.monotonic() < self._stale_until:
             return  # from before it
-        self._put(topic, data, max(time_ns, self._start))
+        self._put(topic.name, data, max(time_ns, self._start))
 
     def _is_ahead(self, stamp: int | None) -> bool:
         """True for a topology from after a reset of time whose clock has not been read yet."""
@@ -289,20 +256,17 @@ class RecorderNode(Node):
 
     def _channels(self) -> list[Channel]:
         channels = []
-        for topic, kind in TOPICS.items():
-            package, folder, name = (*kind.__module__.split(".")[:2], kind.__name__)
-            type_name = f"{package}/{folder}/{name}"
-            infos = self.get_publishers_info_by_topic(self._names[topic])
-            latched = topic in LATCHED_TOPICS
+        for topic in self._topics:
+            infos = self.get_publishers_info_by_topic(self._names[topic.name])
             channels.append(
                 Channel(
-                    topic=self._names[topic],
-                    type=type_name,
-                    definition=full_definition(type_name),
+                    topic=self._names[topic.name],
+                    type=topic.type_name,
+                    definition=full_definition(topic.type_name),
                     type_hash=str(infos[0].topic_type_hash) if infos else "",
-                    qos=[qos_entry(i.qos_profile, latched) for i in infos[:1]]
-                    or [qos_entry(None, latched)],
-                    latched=latched,
+                    qos=[qos_entry(i.qos_profile, topic.latched) for i in infos[:1]]
+                    or [qos_entry(None, topic.latched)],
+                    latched=topic.latched,
                 )
             )
         return channels
@@ -418,14 +382,6 @@ class RecorderNode(Node):
     def close(self) -> None:
         """Ends a recording that is running."""
         self._end()
-
-
-def _stamp(data: bytes, offset: int | None) -> int | None:
-    """First stamp [ns] in a serialized message, None if it has none."""
-    if offset is None or len(data) < offset + 8:
-        return None
-    seconds, nanoseconds = struct.unpack_from("<iI", data, offset)
-    return seconds * 1_000_000_000 + nanoseconds
 
 
 def qos_entry(profile: QoSProfile | None, latched: bool) -> dict:

@@ -16,10 +16,9 @@ from bricksim_core.spatial import Array
 from bricksim_moveit_demo.description import (
     READY,
     ArmDescription,
-    one_arm,
+    arms_of,
     robot_spec,
     robot_urdf,
-    two_arms,
 )
 from bricksim_moveit_demo.nodes import parameters as arm_parameters
 from bricksim_moveit_demo.nodes.background import ForeignExecution, PlanningBackground
@@ -72,8 +71,7 @@ class ArmsNode(SimulatorNode):
 
     def robot_specs(self, scene: Scene) -> list[RobotSpec]:
         """Arms with the drives of an FR3, other robots as their descriptions say."""
-        count = self._value("arms")
-        self._arms = list((two_arms() if count == 2 else one_arm())[:count])
+        self._arms = list(arms_of(self._value("arms")))
         specs = [robot_spec(arm) for arm in self._arms]
         others = []
         for entry in scene.robots:

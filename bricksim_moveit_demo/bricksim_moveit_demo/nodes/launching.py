@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from launch import LaunchContext
 from launch.action import Action
 from launch.actions import DeclareLaunchArgument
 
+from bricksim_moveit_demo.description import arms_of
 from bricksim_ros import launching
 
 _ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -68,7 +70,26 @@ def episode(context: LaunchContext, kind: str, **parameters: Any) -> list[Action
             **parameters,
         },
         launching.ARMS_PACKAGE,
+        arm_topics(parameters["arms"]),
     )
+
+
+def arm_topics(arms: int, robots: Iterable[str] = ()) -> list[str]:
+    """Topics of arms for a recorder, each ``NAME TYPE``.
+
+    Args:
+        arms: How many arms the node puts into the scene.
+        robots: Names of those that the scene has.
+    """
+    names = [*(arm.name for arm in arms_of(arms)), *robots]
+    return [
+        topic
+        for name in names
+        for topic in (
+            f"{name}/wrench geometry_msgs/msg/WrenchStamped",
+            f"{name}/handling_stage bricksim_msgs/msg/HandlingStage",
+        )
+    ]
 
 
 def absolute(path: str) -> str:

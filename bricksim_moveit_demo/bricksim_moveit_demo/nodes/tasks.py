@@ -27,12 +27,12 @@ from bricksim_moveit_demo.nodes.parameters import FEEDBACK_RATE, task_parameters
 from bricksim_moveit_demo.nodes.supplies import put_down
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
-from bricksim_moveit_demo.reports import InsertionGoal, Report, Stage
+from bricksim_moveit_demo.reports import HandlingStage, InsertionGoal, Report
 from bricksim_moveit_demo.supplying import Supply
 from bricksim_moveit_demo.world import SimulatedWorld
 from bricksim_msgs import action, msg
 from bricksim_ros import conversions, parameters
-from bricksim_ros.publishing import Rate
+from bricksim_ros.publishing import EVENTS, Rate
 from bricksim_ros.running import unexpected
 from bricksim_ros.scene import resolve_uri
 from bricksim_ros.server import Advance, Server
@@ -56,7 +56,7 @@ class _Task:
 
 
 class TaskServer(Server):
-    """Serves the actions that handle bricks, one goal at a time.
+    """Serves the actions that handle bricks, one goal at a time, and publishes how far they are.
 
     Args:
         node: Node that owns the actions and the parameters.
@@ -77,9 +77,13 @@ class TaskServer(Server):
         self._preempt = preempt
         self._queue: deque[_Task] = deque()
         self._running = ""
-        self._feedback: Callable[[str, Stage, int, float], None] | None = None
+        self._feedback: Callable[[str, HandlingStage], None] | None = None
         self._rate = Rate(FEEDBACK_RATE)
-        self._stage: tuple[str, Stage, int] | None = None
+        self._told: dict[str, HandlingStage] = {}
+        self._stages = {
+            name: node.create_publisher(msg.HandlingStage, f"{name}/handling_stage", EVENTS)
+            for name in world.arms
+        }
         self.handlers: dict[str, BrickHandler] = {
             name: BrickHandler(world, planner, name, feedback=self._told_by(name))
             for name in world.arms
@@ -107,6 +111,8 @@ class TaskServer(Server):
             task.handle.abort(task.refused("the node shuts down", Outcome.INTERRUPTED))
         for server in self._servers:
             server.destroy()
+        for publisher in self._stages.values():
+            self._node.destroy_publisher(publisher)
 
     def busy(self) -> str:
         """What is being done, as a reason to refuse something else; empty if nothing is."""
@@ -135,9 +141,11 @@ class TaskServer(Server):
         self._world.forget_cancel()
         try:
             work()
+            self._rest()
         finally:
             self._running = ""
             self._feedback = None
+            self._told.clear()
             self._world.step = self._world.simulator.step
             self._world.forget_cancel()
 
@@ -180,7 +188,6 @@ class TaskServer(Server):
         handle = task.handle
 
         def work() -> None:
-            self._stage = None
             if handle.is_cancel_requested:
                 handle.canceled(task.refused("canceled before it began", Outcome.CANCELED))
                 return
@@ -222,9 +229,11 @@ class TaskServer(Server):
             request.yaw % 4,
         )
 
-        def tell(_arm: str, stage: Stage, attempt: int, force: float) -> None:
+        def tell(_arm: str, now: HandlingStage) -> None:
             handle.publish_feedback(
-                action.PickAndInsert.Feedback(stage=stage, attempt=attempt, press_force=force)
+                action.PickAndInsert.Feedback(
+                    stage=now.stage, attempt=now.attempt, press_force=now.force
+                )
             )
 
         self._feedback = tell
@@ -237,8 +246,10 @@ class TaskServer(Server):
         request = handle.request
         place = self._place(request.place)
 
-        def tell(_arm: str, stage: Stage, _attempt: int, force: float) -> None:
-            handle.publish_feedback(action.Disassemble.Feedback(stage=stage, pull_force=-force))
+        def tell(_arm: str, now: HandlingStage) -> None:
+            handle.publish_feedback(
+                action.Disassemble.Feedback(stage=now.stage, pull_force=-now.force)
+            )
 
         def take_off(handler: BrickHandler) -> Report:
             methods = [request.method] if request.method else ["lift", "twist"]
@@ -259,8 +270,8 @@ class TaskServer(Server):
         base = None if request.base_part < 0 else request.base_part
         state = action.BuildStructure.Feedback()
 
-        def tell(arm: str, stage: Stage, _attempt: int, _force: float) -> None:
-            state.arm, state.stage = arm, stage
+        def tell(arm: str, now: HandlingStage) -> None:
+            state.arm, state.stage = arm, now.stage
             handle.publish_feedback(state)
 
         def starting(part_id: int, arm: str, inserted: int, total: int) -> None:
@@ -344,15 +355,35 @@ class TaskServer(Server):
             there=there,
         )
 
-    def _told_by(self, arm: str) -> Callable[[Stage, int, float], None]:
-        def told(stage: Stage, attempt: int, force: float) -> None:
-            news = (arm, stage, attempt) != self._stage
-            self._stage = (arm, stage, attempt)
+    def _told_by(self, arm: str) -> Callable[[HandlingStage], None]:
+        def told(now: HandlingStage) -> None:
+            last = self._told.get(arm)
+            self._told[arm] = now
+            news = last is None or last != replace(now, force=last.force)
             # A change is always told, a force only now and then.
-            if self._feedback is not None and (self._rate.due(self._world.time) or news):
-                self._feedback(arm, stage, attempt, force)
+            if not (self._rate.due(self._world.time) or news):
+                return
+            self._publish(arm, now.stage, now)
+            if self._feedback is not None:
+                self._feedback(arm, now)
 
         return told
+
+    def _rest(self) -> None:
+        """Tells that the arms have no task any more."""
+        for arm, last in self._told.items():
+            self._publish(arm, msg.HandlingStage.IDLE, replace(last, force=0.0))
+
+    def _publish(self, arm: str, stage: str, now: HandlingStage) -> None:
+        self._stages[arm].publish(
+            msg.HandlingStage(
+                header=conversions.header(conversions.time_message(self._world.time), ""),
+                part_id=now.part_id,
+                stage=stage,
+                attempt=now.attempt,
+                force=float(now.force),
+            )
+        )
 
     def _arms(self, names: list[str]) -> dict[str, BrickHandler]:
         for name in names:
