@@ -328,134 +328,122 @@ def _wrenches(
 
 
 @compiled
-def _resistance(joints: FrictionJoints, k: int, weight: Array, matrix: Array) -> None:
-    """Writes the (6, 6) matrix sum of weight row row' of a joint, its slips eliminated."""
-    c = matrix
-    for i in range(6):
-        for j in range(6):
-            c[i, j] = 0.0
-    for i in range(_CORNERS):
-        w, y, x = weight[i], joints.corners[k, i, 1], -joints.corners[k, i, 0]
-        c[2, 2] += w
-        c[2, 3] += w * y
-        c[2, 4] += w * x
-        c[3, 3] += w * y * y
-        c[3, 4] += w * y * x
-        c[4, 4] += w * x * x
-    # Slips eliminated: sum of w r r' - (sum of w r) (sum of w r)' / sum of w, without differences
-    # of large numbers.
-    turn = joints.turn[k]
-    along, across = weight[4] + weight[5], weight[6] + weight[7]
-    about = weight[8] + weight[9]
-    one, other = weight[4] - weight[5], weight[6] - weight[7]
-    twist = turn * (weight[8] - weight[9])
-    total, rest = along + across, 0.0
-    if joints.single[k]:
-        apex, w = joints.apex[k], weight[_APART]
-        both = about + w
-        for i in range(3):
-            for j in range(i, 3):
-                c[2 + i, 2 + j] += w * about / both * apex[i] * apex[j]
-            c[2 + i, 5] = -w * twist / both * apex[i]
-        c[5, 5] = turn * turn * (4.0 * weight[8] * weight[9] + about * w) / both
-    else:
-        rest = about
-        total += rest
-        left = 4.0 * weight[8] * weight[9] + about * (along + across)
-        c[5, 5] = turn * turn * left / total
-        c[0, 5], c[1, 5] = -one * twist / total, -other * twist / total
-    c[0, 0] = (4.0 * weight[4] * weight[5] + along * (across + rest)) / total
-    c[1, 1] = (4.0 * weight[6] * weight[7] + across * (along + rest)) / total
-    c[0, 1] = -one * other / total
-    for i in range(6):
-        for j in range(i):
-            c[i, j] = c[j, i]
+def _resistances(joints: FrictionJoints, weights: Array, matrices: Array) -> None:
+    """Writes the (6, 6) matrices sum of weight row row' of joints, their slips eliminated."""
+    corners, turns, single, apex = joints.corners, joints.turn, joints.single, joints.apex
+    c, weight = np.empty((6, 6)), np.empty(_SLOTS)
+    for k in range(len(turns)):
+        c[:] = 0.0
+        for i in range(_SLOTS):
+            weight[i] = weights[k, i]
+        for i in range(_CORNERS):
+            w, y, x = weight[i], corners[k, i, 1], -corners[k, i, 0]
+            c[2, 2] += w
+            c[2, 3] += w * y
+            c[2, 4] += w * x
+            c[3, 3] += w * y * y
+            c[3, 4] += w * y * x
+            c[4, 4] += w * x * x
+        # Slips eliminated: sum of w r r' - (sum of w r) (sum of w r)' / sum of w, without
+        # differences of large numbers.
+        turn = turns[k]
+        along, across = weight[4] + weight[5], weight[6] + weight[7]
+        about = weight[8] + weight[9]
+        one, other = weight[4] - weight[5], weight[6] - weight[7]
+        twist = turn * (weight[8] - weight[9])
+        total, rest = along + across, 0.0
+        if single[k]:
+            w = weight[_APART]
+            both = about + w
+            for i in range(3):
+                for j in range(i, 3):
+                    c[2 + i, 2 + j] += w * about / both * apex[k, i] * apex[k, j]
+                c[2 + i, 5] = -w * twist / both * apex[k, i]
+            c[5, 5] = turn * turn * (4.0 * weight[8] * weight[9] + about * w) / both
+        else:
+            rest = about
+            total += rest
+            left = 4.0 * weight[8] * weight[9] + about * (along + across)
+            c[5, 5] = turn * turn * left / total
+            c[0, 5], c[1, 5] = -one * twist / total, -other * twist / total
+        c[0, 0] = (4.0 * weight[4] * weight[5] + along * (across + rest)) / total
+        c[1, 1] = (4.0 * weight[6] * weight[7] + across * (along + rest)) / total
+        c[0, 1] = -one * other / total
+        for i in range(6):
+            for j in range(6):
+                matrices[k, i, j] = c[min(i, j), max(i, j)]
 
 
 @compiled
-def _shifted(matrix: Array, arm: Array, result: Array) -> None:
-    """Writes T C with T the map from wrenches at the end of an arm to those at its start."""
-    for j in range(6):
-        x, y, z = matrix[0, j], matrix[1, j], matrix[2, j]
-        result[0, j], result[1, j], result[2, j] = x, y, z
-        result[3, j] = matrix[3, j] + (arm[1] * z - arm[2] * y)
-        result[4, j] = matrix[4, j] + (arm[2] * x - arm[0] * z)
-        result[5, j] = matrix[5, j] + (arm[0] * y - arm[1] * x)
-
-
-@compiled
-def _put(
-    blocks: Array, order: Elimination, row: int, column: int, sign: float, half: Array, arm: Array
-) -> None:
-    """Adds H T' at two bodies' rows and columns, with T as in `_shifted`, if that is in a block
-    that is kept, and on the diagonal's side of it that is read."""
-    i, j = order.place[row], order.place[column]
-    a, b = i // _BLOCK, j // _BLOCK
-    if a < b or (a == b and i > j):
-        return
-    r, c = 6 * (i - a * _BLOCK), 6 * (j - b * _BLOCK)
-    block = blocks[order.start[a] + b - order.first[a], r : r + 6, c : c + 6]
-    for p in range(6):
-        x, y, z = half[p, 0], half[p, 1], half[p, 2]
-        block[p, 0] += sign * x
-        block[p, 1] += sign * y
-        block[p, 2] += sign * z
-        block[p, 3] += sign * (half[p, 3] + (arm[1] * z - arm[2] * y))
-        block[p, 4] += sign * (half[p, 4] + (arm[2] * x - arm[0] * z))
-        block[p, 5] += sign * (half[p, 5] + (arm[0] * y - arm[1] * x))
-
-
-@compiled
-def _put_link(
-    blocks: Array, order: Elimination, links: Links, k: int, matrix: Array, half: Array
-) -> None:
-    """Adds what a symmetric (6, 6) matrix at a link is at its bodies; half: to work in."""
-    lower, upper = links.lower[k], links.upper[k]
-    from_lower, from_upper = links.from_lower[k], links.from_upper[k]
-    if lower >= 0:
-        _shifted(matrix, from_lower, half)
-        _put(blocks, order, lower, lower, 1.0, half, from_lower)
-        if upper >= 0:
-            _put(blocks, order, lower, upper, -1.0, half, from_upper)
-    if upper >= 0:
-        _shifted(matrix, from_upper, half)
-        _put(blocks, order, upper, upper, 1.0, half, from_upper)
-        if lower >= 0:
-            _put(blocks, order, upper, lower, -1.0, half, from_lower)
+def _firmnesses(contacts: Contacts, first: int, firmness: Array, matrices: Array) -> None:
+    """Writes the (6, 6) matrices sum of firmness push push' of the links from the first one on."""
+    link, push = contacts
+    for k in range(first, len(matrices)):
+        for i in range(6):
+            for j in range(6):
+                matrices[k, i, j] = 0.0
+    for v in range(len(firmness)):
+        k = link[v]
+        for i in range(6):
+            force = firmness[v] * push[v, i]
+            for j in range(6):
+                matrices[k, i, j] += force * push[v, j]
 
 
 @compiled
 def _assemble(
-    blocks: Array,
-    order: Elimination,
-    mass: Array,
-    links: Links,
-    joints: FrictionJoints,
-    contacts: Contacts,
-    weight: Array,
-    firmness: Array,
+    blocks: Array, order: Elimination, mass: Array, links: Links, matrices: Array
 ) -> None:
-    """Writes the matrix of the bodies by (K, 11) and (V,) weights of the inequalities: the blocks
-    below the diagonal, and of those on it the upper triangle."""
+    """Writes the matrix of the bodies by (L, 6, 6) symmetric ones at the links: the blocks below
+    the diagonal, and of those on it the upper triangle."""
+    place, first, start = order
+    lower, upper, from_lower, from_upper = links
     blocks[:] = 0.0
-    count, bodies = len(joints.turn), len(mass)
-    matrix, half, nowhere = np.empty((6, 6)), np.empty((6, 6)), np.zeros(3)
-    for b in range(bodies):
-        _put(blocks, order, b, b, 1.0, mass[b], nowhere)
-    for k in range(count):
-        _resistance(joints, k, weight[k], matrix)
-        _put_link(blocks, order, links, k, matrix, half)
-    v = 0
-    for k in range(count, len(links.lower)):
-        matrix[:] = 0.0
-        while v < len(firmness) and contacts.link[v] == k:
-            p = contacts.push[v]
-            for i in range(6):
-                force = firmness[v] * p[i]
-                for j in range(6):
-                    matrix[i, j] += force * p[j]
-            v += 1
-        _put_link(blocks, order, links, k, matrix, half)
+    for b in range(len(mass)):
+        row = place[b] // _BLOCK
+        r, at = 6 * (place[b] - row * _BLOCK), start[row + 1] - 1
+        for p in range(6):
+            for q in range(6):
+                blocks[at, r + p, r + q] += mass[b, p, q]
+    # T C T' with T the map from wrenches at the end of an arm to those at its start.
+    half, arms = np.empty((6, 6)), np.empty((2, 3))
+    for k in range(len(lower)):
+        for c in range(3):
+            arms[0, c], arms[1, c] = from_lower[k, c], from_upper[k, c]
+        for side in range(2):
+            body = upper[k] if side else lower[k]
+            if body < 0:
+                continue
+            for j in range(6):
+                x, y, z = matrices[k, 0, j], matrices[k, 1, j], matrices[k, 2, j]
+                half[0, j], half[1, j], half[2, j] = x, y, z
+                half[3, j] = matrices[k, 3, j] + (arms[side, 1] * z - arms[side, 2] * y)
+                half[4, j] = matrices[k, 4, j] + (arms[side, 2] * x - arms[side, 0] * z)
+                half[5, j] = matrices[k, 5, j] + (arms[side, 0] * y - arms[side, 1] * x)
+            i = place[body]
+            row = i // _BLOCK
+            r = 6 * (i - row * _BLOCK)
+            for across in range(2):
+                end = 1 - side if across else side
+                other = upper[k] if end else lower[k]
+                j = place[other]
+                column = j // _BLOCK
+                # Only what is in a block that is kept, and on the diagonal's side that is read.
+                if other < 0 or row < column or (row == column and i > j):
+                    continue
+                sign = -1.0 if across else 1.0
+                c, at = 6 * (j - column * _BLOCK), start[row] + column - first[row]
+                for p in range(6):
+                    x, y, z = half[p, 0], half[p, 1], half[p, 2]
+                    blocks[at, r + p, c] += sign * x
+                    blocks[at, r + p, c + 1] += sign * y
+                    blocks[at, r + p, c + 2] += sign * z
+                    about_x = half[p, 3] + (arms[end, 1] * z - arms[end, 2] * y)
+                    about_y = half[p, 4] + (arms[end, 2] * x - arms[end, 0] * z)
+                    about_z = half[p, 5] + (arms[end, 0] * y - arms[end, 1] * x)
+                    blocks[at, r + p, c + 3] += sign * about_x
+                    blocks[at, r + p, c + 4] += sign * about_y
+                    blocks[at, r + p, c + 5] += sign * about_z
 
 
 @compiled
@@ -546,11 +534,11 @@ def _solved(blocks: Array, order: Elimination, right: Array) -> Array:
 
 
 @compiled
-def _slips(joints: FrictionJoints, k: int, number: int) -> tuple[int, int]:
+def _slips(single: bool, number: int) -> tuple[int, int]:
     """First of the inequalities that a slip of a joint bounds, and the first after them."""
     if number:
         return _TURNING, _SLOTS
-    return _CORNERS, _TURNING if joints.single[k] else _APART
+    return _CORNERS, _TURNING if single else _APART
 
 
 @compiled
@@ -574,7 +562,7 @@ def _begin(joints: FrictionJoints, unit: float, point: Point) -> None:
         for i in range(_CORNERS):
             point.force[k, i] = small * joints.pull[k] / unit
         for number in range(1 + joints.single[k]):
-            begin, end = _slips(joints, k, number)
+            begin, end = _slips(joints.single[k], number)
             strength = joints.pull[k] if number else joints.shear[k]
             for i in range(begin, end):
                 point.force[k, i] = strength / unit / (end - begin)
@@ -626,7 +614,7 @@ def _missed(
         for i in range(_CORNERS):
             over[k, i] = -value[k, i] - state.slack[k, i]
         for number in range(1 + joints.single[k]):
-            begin, end = _slips(joints, k, number)
+            begin, end = _slips(joints.single[k], number)
             for i in range(begin, end):
                 over[k, i] = state.slip[k, number] - value[k, i] - state.slack[k, i]
         for i in range(_SLOTS):
@@ -656,29 +644,27 @@ def _product(
 
 
 @compiled
-def _level(
-    joints: FrictionJoints, k: int, weight: Array, force: Array, slip: Array, share: float
-) -> None:
+def _level(single: bool, k: int, weight: Array, force: Array, slip: Array, share: float) -> None:
     """Makes changes of forces of a joint sum up to nothing for each of its slips, by these.
 
     Args:
-        joints: All of them.
-        k: Which.
-        weight: (11,) of the inequalities.
-        force: (11,) changes, written.
-        slip: (2,) changes, written.
+        single: Whether it is one stud.
+        k: Which it is.
+        weight: (K, 11) of the inequalities.
+        force: (K, 11) changes, written.
+        slip: (K, 2) changes, written.
         share: Of the slips before, which are added to.
     """
-    for number in range(1 + joints.single[k]):
-        begin, end = _slips(joints, k, number)
+    for number in range(1 + single):
+        begin, end = _slips(single, number)
         total, whole = 0.0, 0.0
         for i in range(begin, end):
-            total += force[i]
-            whole += weight[i]
+            total += force[k, i]
+            whole += weight[k, i]
         level = total / whole
-        slip[number] = share * slip[number] + level
+        slip[k, number] = share * slip[k, number] + level
         for i in range(begin, end):
-            force[i] -= weight[i] * level
+            force[k, i] -= weight[k, i] * level
 
 
 @compiled
@@ -721,6 +707,7 @@ def moved(
     wrench, parting = np.zeros((len(links.lower), 6)), np.zeros((len(links.lower), 6))
     value, closing = np.zeros((count, _SLOTS)), np.zeros(len(contacts.link))
     blocks = np.zeros((order.start[-1], _WIDTH, _WIDTH))
+    matrices = np.empty((len(links.lower), 6, 6))
     inequalities = len(closing) + _APART * count
     for k in range(count):
         inequalities += joints.single[k]
@@ -762,7 +749,9 @@ def moved(
             inverse.push[v], inverse.gap[v] = 1.0 / y, 1.0 / s
             firmness[v] = y * inverse.gap[v]
             aim[v] = -y * s
-        _assemble(blocks, order, mass, links, joints, contacts, weight, firmness)
+        _resistances(joints, weight, matrices)
+        _firmnesses(contacts, count, firmness, matrices)
+        _assemble(blocks, order, mass, links, matrices)
         if not _factor(blocks, order, 6 * bodies):
             return step if error <= _ACCEPTED else -1, speed, wrench
         for turn in range(2):
@@ -771,7 +760,7 @@ def moved(
                 for i in range(_SLOTS if joints.single[k] else _APART):
                     y = centre[k, i] * inverse.slack[k, i] - weight[k, i] * over[k, i]
                     change.force[k, i] = y
-                _level(joints, k, weight[k], change.force[k], change.slip[k], 0.0)
+                _level(joints.single[k], k, weight, change.force, change.slip, 0.0)
             for v in range(len(closing)):
                 change.push[v] = aim[v] * inverse.gap[v] - firmness[v] * late[v]
             _wrenches(joints, contacts, change.force, change.push, wrench)
@@ -785,7 +774,7 @@ def moved(
             for k in range(count):
                 for i in range(_SLOTS):
                     change.force[k, i] += weight[k, i] * value[k, i]
-                _level(joints, k, weight[k], change.force[k], change.slip[k], 1.0)
+                _level(joints.single[k], k, weight, change.force, change.slip, 1.0)
                 for i in range(_SLOTS if joints.single[k] else _APART):
                     dy = change.force[k, i]
                     ds = (centre[k, i] - state.slack[k, i] * dy) * inverse.force[k, i]
