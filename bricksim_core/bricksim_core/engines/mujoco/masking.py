@@ -268,7 +268,7 @@ def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> b
     fall, way = motion.linear[body, 2], motion.ways[body]
     if not centre[2] - motion.reach[body] - way < ground:
         return False
-    own = _boxes_of(boxes, body)
+    own = _down_to(motion, body, ground + way, boxes)
     centres, axes = _placed(motion, body, boxes, own)
     halves = boxes.halves[own]
     for n in range(len(centres)):
@@ -416,12 +416,11 @@ def _boxes_meet(
         Whether any of these boxes move by more than half a layer of studs relative to each other;
         whether any may touch in the step that close in on each other at the speed of a hit.
     """
-    some, others = _boxes_of(boxes, i), _boxes_of(boxes, j)
-    start, begin = some.start, others.start
+    margin = way + _SLACK
+    some, others = _within(motion, i, j, margin, boxes), _within(motion, j, i, margin, boxes)
     half_a, half_b = boxes.halves[some], boxes.halves[others]
     at_a, axes_a = _placed(motion, i, boxes, some)
     at_b, axes_b = _placed(motion, j, boxes, others)
-    margin = way + _SLACK
     # What cannot be is not looked for.
     passing_known, hit_known = way <= _SLOW, way <= motion.hit
     passing = hit = False
@@ -429,7 +428,7 @@ def _boxes_meet(
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
         radius_a = _length(half_a[a])
         for b in nearby_b:
-            known = near[start + a] and near[begin + b]
+            known = near[some[a]] and near[others[b]]
             if known and passing_known and hit_known:
                 continue
             radius_b = _length(half_b[b])
@@ -444,7 +443,7 @@ def _boxes_meet(
             )
             if gap > margin:
                 continue
-            near[start + a] = near[begin + b] = True
+            near[some[a]] = near[others[b]] = True
             if not passing_known:
                 passing = passing_known = _relative_way(motion, i, j, smaller, least) > _SLOW
             if not hit_known:
@@ -454,8 +453,50 @@ def _boxes_meet(
 
 
 @compiled
-def _placed(motion: _Motion, body: int, boxes: _Boxes, own: slice) -> tuple[Array, Array]:
-    """(N, 3) centres [m] and (N, 3, 3) axes of a body's boxes in the world."""
+def _within(
+    motion: _Motion, body: int, other: int, margin: float, boxes: _Boxes
+) -> NDArray[np.intp]:
+    """Geoms of a body that come as near as a margin [m] to the sphere around another one, as
+    spheres."""
+    own, places, halves = _boxes_of(boxes, body), boxes.places, boxes.halves
+    reach, turn = motion.reach[other] + margin, motion.axes[body]
+    # The centre of the sphere in the body's frame.
+    apart = motion.centres[other] - motion.origins[body]
+    x = turn[0, 0] * apart[0] + turn[1, 0] * apart[1] + turn[2, 0] * apart[2]
+    y = turn[0, 1] * apart[0] + turn[1, 1] * apart[1] + turn[2, 1] * apart[2]
+    z = turn[0, 2] * apart[0] + turn[1, 2] * apart[1] + turn[2, 2] * apart[2]
+    found, count = np.empty(own.stop - own.start, dtype=np.intp), 0
+    for g in range(own.start, own.stop):
+        away = (places[g, 0] - x) ** 2 + (places[g, 1] - y) ** 2 + (places[g, 2] - z) ** 2
+        radius = math.sqrt(halves[g, 0] ** 2 + halves[g, 1] ** 2 + halves[g, 2] ** 2)
+        if away <= (radius + reach) ** 2:
+            found[count] = g
+            count += 1
+    return found[:count]
+
+
+@compiled
+def _down_to(motion: _Motion, body: int, height: float, boxes: _Boxes) -> NDArray[np.intp]:
+    """Geoms of a body that as spheres come down to a height [m]."""
+    own, places, halves = _boxes_of(boxes, body), boxes.places, boxes.halves
+    origin, turn = motion.origins[body], motion.axes[body]
+    found, count = np.empty(own.stop - own.start, dtype=np.intp), 0
+    for g in range(own.start, own.stop):
+        low = origin[2]
+        for k in range(3):
+            low += turn[2, k] * places[g, k]
+        low -= math.sqrt(halves[g, 0] ** 2 + halves[g, 1] ** 2 + halves[g, 2] ** 2)
+        if low <= height:
+            found[count] = g
+            count += 1
+    return found[:count]
+
+
+@compiled
+def _placed(
+    motion: _Motion, body: int, boxes: _Boxes, own: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """(N, 3) centres [m] and (N, 3, 3) axes of some boxes of a body in the world."""
     origin, turn = motion.origins[body], motion.axes[body]
     places, quaternions = boxes.places[own], boxes.quaternions[own]
     count = len(places)

@@ -111,21 +111,10 @@ class ElasticStructure:
 
     def _strain(self) -> sp.csr_array:
         """J^T row by row: what a joint's opening is made of."""
-        count = len(self.lower)
-        ends = np.column_stack([self.lower, self.upper])
-        node = self.node[ends]
-        arm = (self.centres[:, None] - self._coms[ends]) / STUD_PITCH
-        sign = np.broadcast_to([-1.0, 1.0], (count, 2))
-        x, y, z = arm[:, :, 0] * sign, arm[:, :, 1] * sign, arm[:, :, 2] * sign
-        rows = [[sign, z, -y], [sign, -z, x], [sign, y, -x]]
-        shift = np.stack([np.stack(row, axis=1) for row in rows], axis=1).reshape(count, 18)
-        value = np.concatenate([shift, np.tile(sign, (1, 3))], axis=1)
-        column = 6 * node[:, _END] + _DISPLACEMENT
-        kept = column >= 0
-        row_ends = np.cumsum(np.add.reduceat(kept.astype(np.int64), _ROWS, axis=1).reshape(-1))
-        indptr = np.concatenate([[0], row_ends])
-        shape = (6 * count, len(self.free))
-        return sp.csr_array((value[kept], column[kept], indptr), shape=shape)
+        value, column, start = _strain_rows(
+            self.lower, self.upper, self.centres, self._coms, self.node
+        )
+        return sp.csr_array((value, column, start), shape=(len(start) - 1, len(self.free)))
 
     def closing(
         self, low: IntArray, high: IntArray, points: Array, normals: Array
@@ -339,7 +328,34 @@ def _closing_rows(
     return value[:used], column[:used], start
 
 
-_END = np.array([0, 1] * 12)
-_DISPLACEMENT = np.repeat([0, 4, 5, 1, 3, 5, 2, 3, 4, 3, 4, 5], 2)
-_ROWS = np.array([0, 6, 12, 18, 20, 22])
-"""Layout of the 24 entries of a joint in J^T: end, displacement, first entry of each row."""
+@compiled
+def _strain_rows(
+    lower: IntArray, upper: IntArray, centres: Array, coms: Array, node: IntArray
+) -> tuple[Array, IntArray, IntArray]:
+    """Values, columns and beginnings of the rows of J^T: what a joint's opening is made of."""
+    count, used = len(lower), 0
+    value, column = np.empty(24 * count), np.empty(24 * count, dtype=np.int64)
+    start = np.zeros(6 * count + 1, dtype=np.int64)
+    arms, at = np.empty((2, 3)), np.empty(2, dtype=np.int64)
+    for j in range(count):
+        for side in range(2):
+            part = upper[j] if side else lower[j]
+            at[side] = 6 * node[part]
+            for c in range(3):
+                arms[side, c] = (centres[j, c] - coms[part, c]) / STUD_PITCH
+        for row in range(6):
+            for side in range(2):
+                if at[side] >= 0:
+                    value[used], column[used] = 1.0 if side else -1.0, at[side] + row
+                    used += 1
+            # By turns about the other axes it shifts as well.
+            for turn in range(3 if row < 3 else 0):
+                for side in range(2):
+                    if turn == row or at[side] < 0:
+                        continue
+                    arm = arms[side, 3 - row - turn]
+                    value[used] = arm if ((turn - row) % 3 == 1) == (side == 1) else -arm
+                    column[used] = at[side] + 3 + turn
+                    used += 1
+            start[6 * j + row + 1] = used
+    return value[:used], column[:used], start
