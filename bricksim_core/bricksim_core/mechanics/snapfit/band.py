@@ -85,20 +85,29 @@ def factor_band(band: Array) -> bool:
     """Puts L with L L' = K in the place of K; whether K is positive definite.
 
     Args:
-        band: (n, w) K.
+        band: (n, w) K, both whole sixes: the columns of six displacements end in the same row.
     """
     size, width = band.shape
-    for k in range(size):
-        own = band[k]
-        if not own[0] > 0.0:
-            return False
-        own /= math.sqrt(own[0])
-        last = min(width, size - k)
-        for d in range(1, last):
-            factor, other = own[d], band[k + d]
-            if factor != 0.0:
-                for e in range(d, last):
-                    other[e - d] -= factor * own[e]
+    for first in range(0, size, 6):
+        end = min(first + width, size)
+        for k in range(first, first + 6):
+            own = band[k]
+            if not own[0] > 0.0:
+                return False
+            own[: end - k] /= math.sqrt(own[0])
+            for i in range(k + 1, first + 6):
+                factor, other = own[i - k], band[i]
+                for j in range(end - i):
+                    other[j] -= factor * own[i - k + j]
+        # Six columns at a time: what follows is read and written a sixth as often.
+        for i in range(first + 6, end):
+            k, n, other = i - first, end - i, band[i]
+            u, v, w = band[first, k:], band[first + 1, k - 1 :], band[first + 2, k - 2 :]
+            x, y, z = band[first + 3, k - 3 :], band[first + 4, k - 4 :], band[first + 5, k - 5 :]
+            a, b, c, d, e, f = u[0], v[0], w[0], x[0], y[0], z[0]
+            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0 or e != 0.0 or f != 0.0:
+                for j in range(n):
+                    other[j] -= a * u[j] + b * v[j] + c * w[j] + d * x[j] + e * y[j] + f * z[j]
     return True
 
 

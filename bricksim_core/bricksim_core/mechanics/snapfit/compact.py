@@ -198,6 +198,7 @@ class _DenseSearch(_Search):
     def __init__(self, *args) -> None:
         super().__init__(*args)
         self._unknowns = np.zeros(0, dtype=np.int64)
+        self._taken = np.zeros(len(self._known), dtype=np.bool_)
         self._positive = np.zeros(0, dtype=np.bool_)
         self._response, self._matrix = np.zeros((len(self._loads), 0)), np.zeros((0, 0))
         self._upper, self._factored = self._matrix, -1
@@ -230,11 +231,12 @@ class _DenseSearch(_Search):
     def _extend(self) -> None:
         """Takes in what has become known."""
         first = ROWS * len(self._limit)
-        known = np.flatnonzero(self._known)
-        if len(known) == len(self._unknowns):
+        new = np.flatnonzero(self._known & ~self._taken)
+        if not len(new):
             return
-        new = np.setdiff1d(known, self._unknowns, assume_unique=True)
-        new = np.concatenate([new[new >= first], new[new < first]])
+        self._taken[new] = True
+        rows = np.searchsorted(new, first)
+        new = np.concatenate([new[rows:], new[:rows]])
         self._unknowns = np.concatenate([self._unknowns, new])
         # A contact's unknown is positive where it is open.
         self._positive = np.concatenate([self._positive, self._active[new] != (new >= first)])

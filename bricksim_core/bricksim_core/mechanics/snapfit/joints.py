@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.geometry import Holder, Place, StudPattern, stud_contacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -77,39 +78,11 @@ class Joints:
     @cached_property
     def rows(self) -> Array:
         """(C, ROWS, 6) coefficients: the utilization is the greatest of rows @ wrench, or 0."""
-        count = len(self)
-        rows = np.zeros((count, ROWS, 6))
-        single = self.studs == 1
-        tips = np.zeros((count, 4, 6))
-        tips[:, :2, 2] = self.half[:, :1]
-        tips[:, 2:, 2] = self.half[:, 1:]
-        tips[:, :, 3:5] = EDGE_SIGNS
-        tips /= self.tip[:, :, None]
-        turn = np.where(single, 1.0 / self.twist, 0.0)[:, None]
-        rows[:, :4] = tips
-        rows[:, :4, 5] = turn
-        rows[single, 4:TIP_ROWS] = rows[single, :4] * [1.0, 1.0, 1.0, 1.0, 1.0, -1.0]
-        bearing = rows[:, TIP_ROWS:]
-        bearing[:, :, :2] = BEARING_SIGNS[:, :2] / self.shear[:, None, None]
-        bearing[:, :, 5] = BEARING_SIGNS[:, 2] / self.twist[:, None]
-        bearing[single, :, 5] = 0.0
-        spare = np.flatnonzero(BEARING_SIGNS[:, 2] < 0.0)
-        bearing[np.ix_(single, spare)] = 0.0
-        bearing[single, spare[0], 5] = 1.0 / self.twist[single]
-        bearing[single, spare[1], 5] = -1.0 / self.twist[single]
-        return rows
+        return _rows(self.half, self.tip, self.shear, self.twist, self.studs)
 
     def utilization(self, wrench: Array) -> Array:
         """(C,) load over capacity >= 0 of (C, 6) wrenches [N, N m]: the greatest row."""
-        fx, fy, fz, mx, my, mz = wrench.T
-        x, y = self.half.T
-        tips = np.stack([x * fz - my, x * fz + my, y * fz + mx, y * fz - mx])
-        tip = (tips / self.tip.T).max(axis=0)
-        twist = np.abs(mz) / self.twist
-        shear = (np.abs(fx) + np.abs(fy)) / self.shear
-        single = self.studs == 1
-        alone = np.where(single, np.maximum(np.maximum(tip, 0.0) + twist, shear), shear + twist)
-        return np.maximum(np.maximum(tip, alone), 0.0)
+        return _utilization(wrench, self.half, self.tip, self.shear, self.twist, self.studs)
 
     def greatest(self, scaled: Array) -> Array:
         """(C,) utilization of (C, 6) scaled wrenches [N]."""
@@ -146,6 +119,55 @@ class Joints:
     def corners(self) -> Array:
         """(C, 4, 3) corners of the overlaps [m], in the order of `split`."""
         return rectangle_corners(self.centre, self.half)
+
+
+@compiled
+def _rows(half: Array, tip: Array, shear: Array, twist: Array, studs: IntArray) -> Array:
+    """`Joints.rows`."""
+    rows = np.zeros((len(half), ROWS, 6))
+    for c in range(len(half)):
+        own, single = rows[c], studs[c] == 1
+        for edge in range(4):
+            row = own[edge]
+            row[2] = half[c, edge // 2] / tip[c, edge]
+            row[3:5] = EDGE_SIGNS[edge] / tip[c, edge]
+            if single:
+                own[4 + edge] = row
+                row[5], own[4 + edge, 5] = 1.0 / twist[c], -1.0 / twist[c]
+        spare = 1.0
+        for r in range(TIP_ROWS, ROWS):
+            x, y, turn = BEARING_SIGNS[r - TIP_ROWS]
+            if not single:
+                own[r, 0], own[r, 1], own[r, 5] = x / shear[c], y / shear[c], turn / twist[c]
+            elif turn > 0.0:
+                own[r, 0], own[r, 1] = x / shear[c], y / shear[c]
+            elif spare >= -1.0:
+                own[r, 5] = spare / twist[c]
+                spare -= 2.0
+    return rows
+
+
+@compiled
+def _utilization(
+    wrench: Array, half: Array, tip: Array, shear: Array, twist: Array, studs: IntArray
+) -> Array:
+    """`Joints.utilization`."""
+    greatest = np.zeros(len(half))
+    for c in range(len(half)):
+        fx, fy, fz, mx, my, mz = wrench[c]
+        x, y = half[c]
+        pulled = max(
+            max((x * fz - my) / tip[c, 0], (x * fz + my) / tip[c, 1]),
+            max((y * fz + mx) / tip[c, 2], (y * fz - mx) / tip[c, 3]),
+        )
+        turned, sheared = abs(mz) / twist[c], (abs(fx) + abs(fy)) / shear[c]
+        if studs[c] == 1:
+            alone = max(max(pulled, 0.0) + turned, sheared)
+        else:
+            alone = max(pulled, sheared + turned)
+        # NaN stays NaN.
+        greatest[c] = 0.0 if alone < 0.0 else alone
+    return greatest
 
 
 def pull_moments(wrench: Array) -> Array:

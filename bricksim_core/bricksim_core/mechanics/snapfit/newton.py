@@ -308,28 +308,65 @@ def yielding_rows(
             last += 1
         widest = max(widest, last - first)
     parting = np.zeros((count, widest))
+    # Of one joint: the matrix of its multipliers, then what these are for strains, for what all of
+    # its limits are, and for what each of them is granted.
+    table, stiff = np.zeros((widest, 2 * widest + 7)), np.zeros((widest, 6))
     first = 0
     while first < count:
         joint, last = own[first] // rows, first
         while last < count and own[last] // rows == joint:
             last += 1
         width = last - first
-        active = np.zeros((width, 6))
+        columns = 2 * width + 7
         for i in range(width):
-            active[i] = every[joint, own[first + i] % rows]
-        stiff = active * stiffness[joint]
-        matrix = stiff @ active.T + softness[joint]
-        right = np.zeros((width, 7 + width))
-        right[:, :6], right[:, 6] = stiff, 1.0
+            active = every[joint, own[first + i] % rows]
+            for c in range(6):
+                stiff[i, c] = table[i, width + c] = active[c] * stiffness[joint, c]
+            for k in range(width):
+                other = every[joint, own[first + k] % rows]
+                table[i, k] = softness[joint]
+                for c in range(6):
+                    table[i, k] += stiff[i, c] * other[c]
+                table[i, width + 7 + k] = 0.0
+            table[i, i] += APART * softness[joint]
+            table[i, width + 6] = table[i, width + 7 + i] = 1.0
+        _eliminate(table, width, columns)
         for i in range(width):
-            matrix[i, i] += APART * softness[joint]
-            right[i, 7 + i] = 1.0
-        solved = np.linalg.solve(matrix, right)
-        release[first:last], pressing[first:last] = solved[:, :6], solved[:, 6]
-        parting[first:last, :width] = solved[:, 7:]
-        blocks[joint] -= stiff.T @ np.ascontiguousarray(solved[:, :6])
+            release[first + i] = table[i, width : width + 6]
+            pressing[first + i] = table[i, width + 6]
+            parting[first + i, :width] = table[i, width + 7 : columns]
+            for c in range(6):
+                for d in range(6):
+                    blocks[joint, c, d] -= stiff[i, c] * table[i, width + d]
         first = last
     return release, pressing, parting, blocks
+
+
+@compiled
+def _eliminate(table: Array, width: int, columns: int) -> None:
+    """Solves A X = B in a table of (width, columns) [A, B], by Gauss with pivots; X replaces B."""
+    for k in range(width):
+        pivot = k
+        for i in range(k + 1, width):
+            if abs(table[i, k]) > abs(table[pivot, k]):
+                pivot = i
+        if pivot != k:
+            for c in range(k, columns):
+                table[k, c], table[pivot, c] = table[pivot, c], table[k, c]
+        own = table[k]
+        for i in range(k + 1, width):
+            factor = table[i, k] / own[k]
+            if factor != 0.0:
+                for c in range(k + 1, columns):
+                    table[i, c] -= factor * own[c]
+    for k in range(width - 1, -1, -1):
+        own = table[k]
+        for i in range(k + 1, width):
+            if own[i] != 0.0:
+                for c in range(width, columns):
+                    own[c] -= own[i] * table[i, c]
+        for c in range(width, columns):
+            own[c] /= own[k]
 
 
 @compiled
