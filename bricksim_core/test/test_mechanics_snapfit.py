@@ -20,7 +20,7 @@ from mechanics_cases import (
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.mechanics.models import get_model
-from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
+from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel, whole
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.types import SolveStatus
@@ -365,6 +365,32 @@ def test_unit_of_force_changes_nothing(unit):
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("share", [0.98, 1.4, 4.0])
+def test_tolerance_of_the_solver_changes_nothing(share, monkeypatch):
+    """A wall of more bricks than the dense equations take, pushed along: the interior point method
+    gives a guess, as rough as it may be."""
+    bricks = [f"4x2 ({4 * i + 2 * (k % 2)},4,{k})" for k in range(8) for i in range(6)]
+    layout, anchored = single_component(text_structure("\n".join(bricks), (28, 10)))
+    loads = weights(layout)
+    loads[-3, 0] += 0.1
+    loads *= share * SnapFitModel().system(layout, anchored).safety_factor(loads).factor
+    answers, asked = [], []
+    likely = whole.WholeProblem.likely
+    monkeypatch.setattr(
+        whole.WholeProblem, "likely", lambda *args: asked.append(1) or likely(*args)
+    )
+    for tolerance in (1e-5, 1e-9, 1e-11):
+        monkeypatch.setattr(whole, "_LIKELY", tolerance)
+        solution = SnapFitModel().system(layout, anchored).solve(loads)
+        assert solution.status is SolveStatus.SOLVED
+        answers.append(solution.utilization)
+    assert len(asked) == 3
+    assert (answers[0].max() > 1.01) == (share > 1.0)
+    for answer in answers[1:]:
+        assert answer.max() == pytest.approx(answers[0].max(), rel=1e-6)
+        assert answer == pytest.approx(answers[0], abs=1e-5)
+
+
 def test_utilization_is_continuous_across_the_limit():
     layout, loads = overloaded_case()
     system = SnapFitModel().system(layout, layout.part_ids == 0)
@@ -412,6 +438,22 @@ def test_weight_at_the_tip_never_helps():
         structure = data_structure("stablelego/stair_19.json")
         factors.append(analyze(structure, loads={19: [0, 0, -extra, 0, 0, 0]}).safety_factor)
     assert factors == sorted(factors, reverse=True) and factors[-1] < factors[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_loads_together_need_no_more_than_each_by_itself(seed):
+    """What can be carried adds up: 1 / factor is convex and grows in proportion to the loads, so
+    that whatever comes on top of the weight takes no more than what it would take alone."""
+    rng = np.random.default_rng(seed)
+    graph = random_structure(rng, 12)
+    (component,) = graph.component_ids
+    layout = graph.layout(component)
+    system = SnapFitModel().system(layout, layout.part_ids == 0)
+    first, second = weights(layout), np.zeros((len(layout.part_ids), 6))
+    second[rng.integers(1, len(second))] = rng.normal(size=6) * [1, 1, 1, 0.02, 0.02, 0.02]
+    need = [1.0 / system.safety_factor(loads).factor for loads in (first, second, first + second)]
+    assert 0.0 < need[2] <= (need[0] + need[1]) * (1.0 + 1e-6)
+    assert 1.0 / system.safety_factor(3.0 * (first + second)).factor == pytest.approx(3.0 * need[2])
 
 
 def test_a_counterweight_helps():
