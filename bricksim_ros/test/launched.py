@@ -38,3 +38,14 @@ def left(process: subprocess.Popen) -> list[str]:
         check=False,
     )
     return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
+
+
+def node_pid(process: subprocess.Popen, name: str) -> int:
+    """Process id of a node in the launch's session."""
+    found = subprocess.run(
+        ["pgrep", "--session", str(process.pid), "-f", f"__node:={name}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(found.stdout)

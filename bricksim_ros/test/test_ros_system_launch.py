@@ -20,7 +20,7 @@ from launch import LaunchDescription
 from launch.actions import IncludeLaunchDescription
 from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
-from launched import finished, launch, left
+from launched import finished, launch, left, node_pid
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.qos import QoSProfile
@@ -466,18 +466,36 @@ def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) ->
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def test_nobody_waits_busily_for_a_paused_simulation(ros_domain_id, tmp_path) -> None:
+    arguments = [f"structures:={GUITAR}", "start_paused:=true", "record:=true"]
+    process = launch("bricksim_ros", "scene.launch.py", *arguments, f"bag:={tmp_path / 'bag'}")
+    try:
+        with ros_client() as ros:
+            _wait_for_bag(ros, tmp_path / "bag")
+        nodes = {name: node_pid(process, name) for name in ("simulator", "markers", "recorder")}
+        before = {name: _processor_time(pid) for name, pid in nodes.items()}
+        begin = time.monotonic()
+        time.sleep(2.0)
+        lasted = time.monotonic() - begin
+        for name, pid in nodes.items():
+            assert _processor_time(pid) - before[name] < 0.4 * lasted, name
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        finished(process)
+
+
+def _processor_time(pid: int) -> float:
+    """What a process has used so far [s]."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_a_simulator_that_is_killed_fails_the_launch(ros_domain_id) -> None:
     process = launch("bricksim_ros", "scene.launch.py", f"structures:={TOWER}")
     with ros_client() as ros:
         clocks = ros.collect(Clock, "/clock")
         ros.wait_for(lambda: clocks, "time to flow")
-    found = subprocess.run(
-        ["pgrep", "--session", str(process.pid), "-f", "__node:=simulator"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    os.kill(int(found.stdout), signal.SIGKILL)
+    os.kill(node_pid(process, "simulator"), signal.SIGKILL)
     output = finished(process)
     assert process.returncode == 1, output
     assert "simulator-1 was killed by signal 9" in output
