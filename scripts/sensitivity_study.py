@@ -4,7 +4,7 @@
 
     .venv/bin/python scripts/sensitivity_study.py [--out docs/images] [--quick]
 
-Takes about two minutes on one core, most of it for the drops.
+Takes some minutes on one core, nearly all of it for the drops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
-from bricksim_core.formats import read_structure
+from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.loads import gravity_loads
 from bricksim_core.mechanics.slip import SlipCriterion
@@ -168,10 +168,41 @@ WAYS = {
     "1/60 s, contacts 8x stiffer": (60, 32, 1 / 960),
 }
 """Frame, substeps, time constant of contacts [s]."""
+UNBROKEN = BreakageThresholds(engagement=1.0)
+"""Nothing breaks: the whole slip is seen."""
 
 
-def first_impact(structure: Structure, euler, way, thresholds) -> tuple[int, float, float]:
-    """Pieces, greatest slip [mm] and peak ground force [N] up to 0.25 s after a drop of 144 mm."""
+def _lines(*lines: str) -> Structure:
+    return parse_structure("\n".join(lines) + "\n", baseplate=None)
+
+
+OTHERS = {
+    "hammer": _lines(
+        *(f"1x1 (5,5,{z})" for z in range(8)), *(f"4x4 (5,5,{z})" for z in range(8, 11))
+    ),
+    "bridge": _lines(*(f"2x2 ({x},0,{z})" for x in (0, 6) for z in range(3)), "8x2 (0,0,3)"),
+    "chain": _lines("8x1 (0,0,0)", "8x1 (7,0,1)", "8x1 (14,0,2)", "2x2 (21,0,3)"),
+    "demo_table": read_structure(DATA / "brickgpt" / "demo_table.txt", baseplate=None),
+    "block": _lines(
+        *(
+            f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
+            for z in range(12)
+            for i in range(2)
+            for j in range(2)
+        )
+    ),
+}
+OTHER_ORIENTATIONS = {
+    "upright": (0, 0, 0),
+    "flat": (90, 0, 0),
+    "side": (0, 90, 0),
+    "tilted": (20, 30, 0),
+}
+
+
+def first_impact(structure: Structure, euler, way, thresholds) -> tuple[list[int], float, float]:
+    """Bricks in each piece, greatest slip [mm] and peak ground force [N] up to 0.25 s after a drop
+    of 144 mm."""
     rate, substeps, constant = way
     config = SimulatorConfig(frame_rate=rate, substeps=substeps, breakage=thresholds)
     engine = MujocoEngine(
@@ -195,25 +226,25 @@ def first_impact(structure: Structure, euler, way, thresholds) -> tuple[int, flo
         simulator.step()
         slip = max([slip, *(criterion.slip(c) for c in ids)])
     peak = float(max(forces))
-    return len(simulator.graph.component_ids), 1e3 * slip, peak
+    pieces = [len(simulator.graph.component_parts(c)) for c in simulator.graph.component_ids]
+    return sorted(pieces, reverse=True), 1e3 * slip, peak
 
 
 def drops(out: Path, quick: bool) -> None:
     """Outcome of the guitar's drop by orientation, time step and contact stiffness."""
     guitar = read_structure(DATA / "brickgpt" / "texture_guitar.txt", baseplate=None)
     ways = dict(list(WAYS.items())[:: 2 if quick else 1])
-    slides = BreakageThresholds(engagement=1.0)  # nothing breaks: the whole slip is seen
     at_once = BreakageThresholds(engagement=0.0, impact_time=math.inf)
     print("\n| lands | " + " | ".join(ways) + " |\n|---|" + "---|" * len(ways))
     slips = {}
     for lands, euler in ORIENTATIONS.items():
         cells, slips[lands] = [], []
         for way in ways.values():
-            _, slip, _ = first_impact(guitar, euler, way, slides)
+            _, slip, _ = first_impact(guitar, euler, way, UNBROKEN)
             pieces, _, _ = first_impact(guitar, euler, way, BreakageThresholds())
             once, _, peak = first_impact(guitar, euler, way, at_once)
             slips[lands].append(slip)
-            cells.append(f"{peak:.0f} N, {slip:.2f} mm: {pieces} ({once})")
+            cells.append(f"{peak:.0f} N, {slip:.2f} mm: {len(pieces)} ({len(once)})")
         print(f"| {lands} | " + " | ".join(cells) + " |")
     figure, axes = plt.subplots(figsize=(8.0, 3.6), layout="constrained")
     least = 0.01
@@ -229,6 +260,20 @@ def drops(out: Path, quick: bool) -> None:
     plt.close(figure)
 
 
+def other_drops(quick: bool) -> None:
+    """Pieces and slips of other structures by orientation, time step and contact stiffness."""
+    ways = dict(list(WAYS.items())[:: 2 if quick else 1])
+    print("\n| structure | lands | " + " | ".join(ways) + " |\n|---|---|" + "---|" * len(ways))
+    for name, structure in OTHERS.items():
+        for lands, euler in OTHER_ORIENTATIONS.items():
+            cells = []
+            for way in ways.values():
+                _, slip, _ = first_impact(structure, euler, way, UNBROKEN)
+                pieces, _, _ = first_impact(structure, euler, way, BreakageThresholds())
+                cells.append(f"{' + '.join(map(str, pieces))}, {slip:.2f} mm")
+            print(f"| {name} | {lands} | " + " | ".join(cells) + " |", flush=True)
+
+
 def main() -> None:
     """Prints the tables and writes the plots."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -240,6 +285,7 @@ def main() -> None:
     map_of_constants(options.out)
     monte_carlo(options.out, 40 if options.quick else 400)
     drops(options.out, options.quick)
+    other_drops(options.quick)
 
 
 if __name__ == "__main__":
