@@ -24,7 +24,7 @@ from bricksim_moveit_demo.connections import (
     goal_key,
     lost_connections,
 )
-from bricksim_moveit_demo.errors import Outcome, TaskError
+from bricksim_moveit_demo.errors import Outcome, TaskError, UnreachableError
 from bricksim_moveit_demo.exchanging import Brace, let_loose, stand_back, take
 from bricksim_moveit_demo.grasps import Grasp
 from bricksim_moveit_demo.hand import Hand
@@ -34,7 +34,7 @@ from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.placing import put_down
 from bricksim_moveit_demo.planning.protocol import MotionPlanner
 from bricksim_moveit_demo.recovering import clear_hand, recover
-from bricksim_moveit_demo.regripping import lay_ready, ready_grip
+from bricksim_moveit_demo.regripping import bring_target, lay_ready, ready_grip
 from bricksim_moveit_demo.removing import require_removable, try_removal
 from bricksim_moveit_demo.reports import Feedback, InsertionGoal, Report, Stage
 from bricksim_moveit_demo.siting import prepare
@@ -403,7 +403,12 @@ class BrickHandler:
                 if free is not None:
                     ready_grip(self.hand, free, part)
                 brace = None if free is None else Brace(free, self.hand, part)
-                try_insertion(self.hand, part, brace)
+                try:
+                    try_insertion(self.hand, part, brace)
+                except UnreachableError:
+                    if free is None or not bring_target(self.hand, free, part):
+                        raise
+                    try_insertion(self.hand, part, brace)
                 stand_aside()
 
         def mend() -> None:

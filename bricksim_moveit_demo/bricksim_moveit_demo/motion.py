@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -27,9 +28,9 @@ from bricksim_moveit_demo.world import World
 _CONTACT = 0.001
 """Bricks this close [m] may be in contact."""
 CLEARANCES = (0.005, 0.0025)
-"""Gaps [m] that free motions keep to bricks and table, the first one that has room, or none: drives
-lag by up to 5 mm behind what was planned. (A brick that was carried low at 0.3 m/s struck the table
-with 100 N.)"""
+"""Gaps [m] that free motions keep to bricks and table, and what is carried to other arms, the first
+one that has room, or none: drives lag by up to 5 mm behind what was planned. (A brick that was
+carried low at 0.3 m/s struck the table with 100 N.)"""
 GRIPPER_TIMEOUT = 3.0
 """Longest time of a gripper command [s]: the whole stroke takes 0.8 s; slower ones get the time
 that they take besides."""
@@ -144,10 +145,12 @@ class ArmMotion:
         def planned() -> tuple[float, Trajectory]:
             for gap in CLEARANCES:
                 room = around.padded(self._kept_off(around, hand, tools, gap), gap)
-                try:
-                    return gap, request(room)
-                except PlanningError:
-                    continue
+                rooms = [room]
+                if self.arm.name in around.attached and len(self.world.arms) > 1:
+                    rooms.insert(0, room.surrounding(self.arm.name, gap))
+                for scene in rooms:
+                    with contextlib.suppress(PlanningError):
+                        return gap, request(scene)
             return 0.0, request(around)
 
         gap, trajectory = self.plan(planned)

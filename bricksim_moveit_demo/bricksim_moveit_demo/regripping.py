@@ -129,6 +129,29 @@ def ready_grip(hand: Hand, helper: Hand, job: InsertionTask) -> None:
     return _regrip(hand, helper, exchange)
 
 
+def bring_target(hand: Hand, helper: Hand, job: InsertionTask) -> bool:
+    """Whether the other hand moved a loose brick to where a hand gets to it with what it holds.
+
+    What lay at the edge of its reach is beyond it when the grip came out a little otherwise than
+    planned, or the brick is seen elsewhere.
+
+    Raises:
+        TaskError: The brick could not be moved.
+    """
+    world, motion, target = hand.world, hand.motion, job.goal.target
+    if job.goal.part not in motion.carried() or world.is_fixed(target):
+        return False
+    assert hand.grasp is not None and motion.held is not None
+    grip = (motion.held, hand.grasp)
+    scene = standing_back(world.planning_scene(), [helper])
+
+    def reached(place: Array) -> bool:
+        seat = (job.goal.part, place @ seat_in_target(world.graph, job.goal))
+        return bool(_reaching(hand, scene, world.graph, [grip], seat, 1))
+
+    return _moved(hand, [helper], target, reached)
+
+
 # -- inside ---------------------------------------------------------------------------------------
 
 
@@ -196,7 +219,7 @@ def _moved(hand: Hand, movers: Sequence[Hand], part: int, reached: Callable[[Arr
         options = itertools.islice(own_candidates(mover, part), _PICKS)
         with contextlib.suppress(PlanningError):
             able.append((mover, mover.chooser.choose(options, mover.locate)))
-    bases = [mover.motion.arm.world_T_base[:2, 3] for mover in movers]
+    bases = [arm.motion.arm.world_T_base[:2, 3] for arm in (hand, *movers)]
 
     def away(place: Array) -> float:
         return round(max(float(np.linalg.norm(place[:2, 3] - base)) for base in bases), 2)

@@ -20,7 +20,7 @@ from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.planning.embedded import EmbeddedPlanner
 from bricksim_moveit_demo.planning.protocol import PlanningOptions
 from bricksim_moveit_demo.planning.scene import PlanningScene
-from bricksim_moveit_demo.reports import Stage
+from bricksim_moveit_demo.reports import HandlingStage, Stage
 from bricksim_moveit_demo.world import Noise, SimulatedWorld
 
 DOWN = np.diag([1.0, -1.0, -1.0])
@@ -95,9 +95,9 @@ def bench(
     planner = EmbeddedPlanner(arms, PlanningOptions(seed=seed))
     stages: list[Stage] = []
 
-    def feedback(stage: Stage, attempt: int, force: float) -> None:
-        if not stages or stages[-1] is not stage:
-            stages.append(stage)
+    def feedback(now: HandlingStage) -> None:
+        if not stages or stages[-1] is not now.stage:
+            stages.append(now.stage)
 
     handler = BrickHandler(world, planner, arms[0].name, parameters, feedback)
     helper = BrickHandler(world, planner, arms[1].name, parameters) if len(arms) > 1 else None

@@ -294,3 +294,53 @@ def test_free_motions_keep_off_what_another_arm_carries(monkeypatch):
         hand = [Box(box.size, tool @ box.pose) for box in hand_boxes(motion.controller.width)]
         assert not any(boxes_overlap(box, [load], 0.0024).any() for box in hand)
     assert motion.clearance >= 0.0025
+
+
+def test_what_is_carried_keeps_off_other_arms(monkeypatch):
+    """The straight way passes 1 mm before the other hand: a load of 17 bricks lagged into it."""
+    b = bench({}, {}, arms=two_arms())
+    motion, arm = b.handler.motion, b.handler.motion.arm
+    middle = motion.controller.reference.positions
+    start, goal = middle.copy(), middle.copy()
+    start[0], goal[0] = middle[0] - 0.4, middle[0] + 0.4
+    scene = b.world.planning_scene()
+
+    def carrying(length, gap=0.0):
+        """The scene with a board that sticks out towards the other arm's fingers."""
+        board = Box((length, 0.12, 0.03), transform([0.5 * length, 0.0, 0.0])).larger(gap)
+        return replace(scene, attached={arm.name: {"board": board}})
+
+    def touches(length, positions, gap=0.0):
+        there = carrying(length, gap).with_positions(dict(zip(arm.joints, positions, strict=True)))
+        try:
+            b.planner.plan_to_joints(there, arm, [positions])
+        except PlanningError:
+            return True
+        return False
+
+    turns = np.linspace(-0.15, 0.15, 31)[:, None] * np.eye(7)[0]
+    short, long = 0.4, 0.5
+    while long - short > 1e-4:
+        half = 0.5 * (short + long)
+        met = any(touches(half, middle + turn) for turn in turns)
+        short, long = (short, half) if met else (half, long)
+    length = short - 0.001
+    planned = []
+    monkeypatch.setattr(motion, "follow", lambda trajectory, _limit: planned.append(trajectory))
+    motion.go_to_joints(
+        [goal],
+        carrying(length).with_positions(dict(zip(arm.joints, start.tolist(), strict=True))),
+    )
+    assert not any(touches(length, q, 0.0024) for q in planned[0].positions)
+
+
+def test_straight_motions_give_up_a_posture_that_draws_them_off_the_line(planner, kinematics):
+    """With 0.1 % more error than is allowed a hand could not let go of what it had given away."""
+    here = [1.6340719, 0.12280267, -1.71720424, -1.57786568, 0.12656802, 1.55956853, 2.2681583]
+    scene = resting_scene([ARM]).with_positions(dict(zip(ARM.joints, here, strict=True)))
+    up = kinematics.tool_pose(np.array(here))
+    up[2, 3] += 0.03
+    line = planner.plan_straight(scene, ARM, [up])
+    tools = np.array([kinematics.tool_pose(q) for q in line.positions])
+    np.testing.assert_allclose(tools[-1], up, atol=6e-4)
+    assert np.abs(tools[:, :2, 3] - up[:2, 3]).max() < 6e-4

@@ -11,7 +11,7 @@ from bricksim_moveit_demo.building import Insertion, StructureBuilder
 from bricksim_moveit_demo.connections import connections_of
 from bricksim_moveit_demo.description import two_arms
 from bricksim_moveit_demo.errors import Outcome
-from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL
+from bricksim_moveit_demo.grasps import TIP_BEYOND_TOOL, grasps
 from bricksim_moveit_demo.parameters import TaskParameters
 from bricksim_moveit_demo.reports import InsertionGoal
 from bricksim_moveit_demo.world import Noise
@@ -86,3 +86,14 @@ def test_single_brick_in_the_other_hand_is_put_down_and_picked_from_there():
     report = hand.pick_and_insert(ONTO_PLATE, others=[helper])
     assert report.success and report.tries == 1, (report.message, report.failure_messages)
     assert helper.motion.held is None
+
+
+def test_brick_out_of_reach_is_brought_while_the_other_hand_holds_what_goes_onto_it():
+    scene = _table(2.0, low=(0.85, 0.35))
+    hand, helper = scene.handler, scene.helper
+    assert helper is not None
+    hand.pick(HIGH, grasps(BrickShape(4, 2), hand.parameters))
+    report = hand.pick_and_insert(ONTO_LOW, release=False, others=[helper])
+    assert report.success and report.tries == 1, (report.message, report.failure_messages)
+    assert scene.world.held == {hand.motion.arm.name: HIGH}
+    assert len(connections_of(scene.world.graph, [HIGH])) == 1

@@ -64,6 +64,10 @@ _IK_MARGIN = 0.15
 """Distance of IK solutions from the joint limits [rad]: room for what follows."""
 _LINE_MARGIN = 0.03
 """Distance of straight motions from the joint limits [rad], where they begin farther away."""
+_POSTURES = (0.05, 0.0)
+"""Weights of roboplan's wish for a posture against keeping to a straight line [-], the first one
+with which the line is kept to. (With the first one alone, arms far from singular ones left it by
+0.5001 mm, and did not move.)"""
 _GRID = 0.01
 """Time step of planned trajectories [s]."""
 _SAME = 1e-4
@@ -179,27 +183,11 @@ class EmbeddedPlanner(MotionPlanner):
         """See `MotionPlanner.plan_straight`."""
         self._synchronize(scene)
         start = self._full(scene)
-        options = CartesianPlannerOptions(
-            group_name=arm.group,
-            dt=_GRID,
-            speed_mode=CartesianSpeedMode.Bounded,
-            max_linear_speed=speed or self._options.linear_speed,
-            max_angular_speed=self._options.angular_speed,
-            max_position_error=5e-4,
-            max_orientation_error=5e-3,
-            velocity_scale=self._options.velocity_scale,
-            acceleration_scale=self._options.acceleration_scale,
-        )
         here = self._scene.forwardKinematics(start, arm.tool)
-        frames = [np.asfortranarray(pose) for pose in (here, *poses)]
-        try:
-            planned = CartesianPathPlanner(self._scene, options).plan(
-                CartesianPath(["world"], [arm.tool], [frames]),
-                JointConfiguration(self._joints, start),
-            )
-        except (RuntimeError, ValueError) as error:
-            raise PlanningError(f"{arm.name}: no straight motion: {error}") from error
-        trajectory = _trajectory(planned, arm)
+        path = CartesianPath(
+            ["world"], [arm.tool], [[np.asfortranarray(pose) for pose in (here, *poses)]]
+        )
+        trajectory = _trajectory(self._traced(arm, start, path, speed), arm)
         margins = [self._margin(arm, positions) for positions in trajectory.positions]
         if min(margins) < min(_LINE_MARGIN, margins[0]) - 1e-9:
             raise PlanningError(
@@ -216,6 +204,35 @@ class EmbeddedPlanner(MotionPlanner):
         return trajectory
 
     # -- inside -----------------------------------------------------------------------------
+
+    def _traced(
+        self, arm: ArmDescription, start: Array, path: CartesianPath, speed: float | None
+    ) -> JointTrajectory:
+        """Joint motion of an arm along a path of its tool, from positions of all joints.
+
+        Raises:
+            PlanningError: It does not keep to the path.
+        """
+        failures: list[str] = []
+        for posture in _POSTURES:
+            options = CartesianPlannerOptions(
+                group_name=arm.group,
+                dt=_GRID,
+                speed_mode=CartesianSpeedMode.Bounded,
+                max_linear_speed=speed or self._options.linear_speed,
+                max_angular_speed=self._options.angular_speed,
+                max_position_error=5e-4,
+                max_orientation_error=5e-3,
+                config_task_weight=posture,
+                velocity_scale=self._options.velocity_scale,
+                acceleration_scale=self._options.acceleration_scale,
+            )
+            try:
+                planner = CartesianPathPlanner(self._scene, options)
+                return planner.plan(path, JointConfiguration(self._joints, start))
+            except (RuntimeError, ValueError) as error:
+                failures.append(str(error))
+        raise PlanningError(f"{arm.name}: no straight motion: {failures[0]}")
 
     def _reach_bound(self, arm: ArmDescription, positions: Array) -> tuple[Array, float]:
         """Where the shoulder is ((3,) [m]) and a length [m] that the tool is never farther from it:

@@ -6,6 +6,7 @@ A scene is made anew from the simulator for every request: no plan starts from a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -115,6 +116,18 @@ class PlanningScene:
 
         loads = {arm: larger(boxes) for arm, boxes in self.attached.items()}
         return replace(self, objects=larger(self.objects), attached=loads)
+
+    def surrounding(self, arm: str, margin: float) -> PlanningScene:
+        """The same scene where what an arm carries keeps a margin [m] to other arms: larger boxes
+        move along with it, which may touch all that is no link."""
+        load = self.attached.get(arm, {})
+        room = {f"{name}_room": box.larger(margin) for name, box in load.items()}
+        others = [name for a, boxes in self.attached.items() if a != arm for name in boxes]
+        pairs = list(itertools.product(room, [*self.objects, *others]))
+        for first, second in self.allowed:
+            pairs += [(f"{a}_room", b) for a, b in ((first, second), (second, first)) if a in load]
+        surrounded = replace(self, attached={**self.attached, arm: {**load, **room}})
+        return surrounded.allowing(pairs)
 
     def arm_positions(self, joints: Iterable[str]) -> Array:
         """Positions [rad, m] of named joints."""
