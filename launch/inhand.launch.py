@@ -5,15 +5,23 @@ ros2 launch bricksim_moveit_demo inhand.launch.py out:=out/inhand
 """
 
 from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument
 
 from bricksim_moveit_demo.nodes import launching as episodes
 from bricksim_ros import launching
 
+_BRICKS = {"lower": "Brick that is handed over [studs]", "upper": "Brick that is pressed onto it"}
+
 
 def _nodes(context: LaunchContext) -> list:
-    return episodes.episode(context, "inhand", arms=2)
+    sizes = {name: launching.value(context, name) for name in _BRICKS}
+    return episodes.episode(context, "inhand", arms=2, **sizes)
 
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    return launching.checked(episodes.episode_arguments(), _nodes)
+    own = [
+        DeclareLaunchArgument(name, default_value="4x2", description=description)
+        for name, description in _BRICKS.items()
+    ]
+    return launching.checked([*own, *episodes.episode_arguments()], _nodes)

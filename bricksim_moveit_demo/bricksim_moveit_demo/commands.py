@@ -15,6 +15,7 @@ from bricksim_core.formats import read_structure
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo import scenes
 from bricksim_moveit_demo.benchmark import beginning, head, read_runs, row, runs, table
+from bricksim_moveit_demo.inhand import InHandScene, brick_of
 from bricksim_moveit_demo.layout import packing, read_layout
 from bricksim_moveit_demo.reports import Report
 from bricksim_moveit_demo.scenes import SceneOptions, require_folder
@@ -54,9 +55,15 @@ def assemble(arguments: Sequence[str] | None = None) -> int:
 
 def inhand(arguments: Sequence[str] | None = None) -> int:
     """``inhand``: two arms join two bricks in the air."""
-    chosen = _parser("Two arms join two bricks in the air and place them.").parse_args(arguments)
+    parser = _parser("Two arms join two bricks in the air and place them.")
+    for name, what in (("lower", "handed over"), ("upper", "pressed onto it")):
+        parser.add_argument(
+            f"--{name}", default="4x2", metavar="SIZE", help=f"brick that is {what} [studs]"
+        )
+    chosen = parser.parse_args(arguments)
     try:
-        summary = scenes.assemble_in_hand(options=_options(chosen), out=chosen.out)
+        scene = InHandScene(brick_of(chosen.lower), brick_of(chosen.upper))
+        summary = scenes.assemble_in_hand(scene, _options(chosen), chosen.out)
     except BrickSimError as error:
         print(f"inhand: {error}", file=sys.stderr)
         return 2

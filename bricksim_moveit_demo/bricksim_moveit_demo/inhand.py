@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from bricksim_core.errors import PartError
 from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import Array, inverse, transform
@@ -24,6 +26,10 @@ from bricksim_moveit_demo.world import World
 PLATE, LOWER, UPPER = 0, 1, 2
 """Part ids of the in-hand scene."""
 
+_LEAST_LENGTH = 3
+"""Studs of the lower brick along the side on which both hands find room."""
+_MOST_WIDTH = 7
+"""Studs between the fingers [-]: 56 mm of the 80 mm that they open, with room beside."""
 _MEETING = np.array([0.55, 0.0, 0.5])
 """Where the hands meet, in the frame of the taking arm's base [m]."""
 
@@ -33,16 +39,20 @@ class InHandScene:
     """What the two arms join.
 
     Attributes:
-        brick: Shape of both bricks; at least three studs long and at most 60 mm wide.
+        lower: The brick that is handed over: at least three studs long, so that two hands find
+            room on it, narrow enough for a hand, no longer than the plate.
+        upper: The brick that is pressed onto it, narrow enough for a hand.
         offset: Where the upper brick goes on the lower one [studs].
-        seat: Where the lower brick goes on the plate [studs].
         plate: The base plate.
         layout: Where plate and bricks stand: in reach of both arms.
+
+    Raises:
+        TaskError: A brick is too short, too wide or too long.
     """
 
-    brick: BrickShape = BrickShape(4, 2)
+    lower: BrickShape = BrickShape(4, 2)
+    upper: BrickShape = BrickShape(4, 2)
     offset: tuple[int, int] = (0, 0)
-    seat: tuple[int, int] = (4, 5)
     plate: BrickShape = BrickShape(12, 12, 1)
     layout: TableLayout = field(
         default_factory=lambda: TableLayout(
@@ -51,18 +61,67 @@ class InHandScene:
         )
     )
 
+    def __post_init__(self) -> None:
+        if self.lower.length < _LEAST_LENGTH:
+            raise TaskError(
+                f"lower brick is {self.lower}, expected at least {_LEAST_LENGTH} studs along its"
+                " first side: two hands hold it",
+                Outcome.INVALID_GOAL,
+            )
+        gripped = min(self.upper.length, self.upper.width)
+        for name, shape, side in (
+            ("lower", self.lower, self.lower.width),
+            ("upper", self.upper, gripped),
+        ):
+            if side > _MOST_WIDTH:
+                raise TaskError(
+                    f"{name} brick is {shape}, expected at most {_MOST_WIDTH} studs between the"
+                    " fingers",
+                    Outcome.INVALID_GOAL,
+                )
+            if shape.length > self.plate.length or shape.width > self.plate.width:
+                raise TaskError(
+                    f"{name} brick is {shape}, expected no more than the plate's"
+                    f" {self.plate.length}x{self.plate.width} studs",
+                    Outcome.INVALID_GOAL,
+                )
+
+    @property
+    def seat(self) -> tuple[int, int]:
+        """Where the lower brick goes on the plate [studs]: in the middle."""
+        plate, lower = self.plate, self.lower
+        return (plate.length - lower.length) // 2, (plate.width - lower.width) // 2
+
+
+def brick_of(text: str) -> BrickShape:
+    """The brick of a size such as ``4x2`` [studs].
+
+    Raises:
+        TaskError: It is no size of a brick.
+    """
+    match = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text.strip())
+    try:
+        if match is not None:
+            return BrickShape(int(match[1]), int(match[2]))
+    except PartError:
+        pass
+    raise TaskError(
+        f"size of a brick is {text!r}, expected two numbers of studs such as 4x2",
+        Outcome.INVALID_GOAL,
+    )
+
 
 def in_hand_bricks(scene: InHandScene, seed: int = 0) -> Structure:
     """The plate and two loose bricks on the table."""
     generator = np.random.default_rng([seed, 0x14A4D])
-    shapes = {LOWER: scene.brick, UPPER: scene.brick}
+    shapes = {LOWER: scene.lower, UPPER: scene.upper}
     poses = arrange(shapes, scene.layout, generator)
     poses[PLATE] = transform([*scene.layout.seat, 0.0])
     graph = BrickTopologyGraph()
     component_poses = {}
     colors = {PLATE: (155, 161, 157), LOWER: (201, 26, 9), UPPER: (0, 85, 191)}
     for part_id in (PLATE, LOWER, UPPER):
-        shape = scene.plate if part_id == PLATE else scene.brick
+        shape = scene.plate if part_id == PLATE else shapes[part_id]
         graph.add_part(shape, colors[part_id], part_id=part_id)
         corner = inverse(part_pose(GridPose(), shape))
         component_poses[graph.component_of(part_id)] = poses[part_id] @ corner
@@ -139,7 +198,7 @@ def join_in_hand(
         )
 
     try:
-        _hand_over(taker, giver, scene.brick)
+        _hand_over(taker, giver, scene.lower)
         handed_over = True
         progress(summary(Outcome.INTERRUPTED))
         join = giver.pick_and_insert(InsertionGoal(UPPER, LOWER, scene.offset, 0), release=False)

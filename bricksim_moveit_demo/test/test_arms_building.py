@@ -223,9 +223,11 @@ def test_brick_that_one_arm_does_not_reach_is_brought_by_the_other():
     assert summary.reports[0].arm == "left"
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_two_arms_join_two_bricks_in_the_air_and_place_them(seed):
-    simulator, scene = Simulator(), InHandScene()
+@pytest.mark.parametrize(
+    "scene", [InHandScene(), InHandScene(BrickShape(4, 1), BrickShape(2, 1))], ids=["4x2", "4x1"]
+)
+def test_two_arms_join_two_bricks_in_the_air_and_place_them(scene):
+    simulator, seed = Simulator(), 0
     lay_out_in_hand(simulator, scene, seed)
     arms = two_arms()
     world = SimulatedWorld(simulator, arms, NOISE, seed)

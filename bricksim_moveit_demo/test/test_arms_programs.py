@@ -43,6 +43,11 @@ def test_programs_settle_the_threads_before_numpy_is_loaded(wanted: str | None) 
         (["--seed", "99999999999999999999"], "seed is 99999999999999999999, expected 0 to"),
         (["--noise", "-1", "2"], "noise is -1 mm, 2 degrees, expected two finite numbers"),
         (["--noise", "nan", "2"], "noise is nan mm, 2 degrees, expected two finite numbers"),
+        (["--lower", "red"], "size of a brick is 'red', expected two numbers of studs such as 4x2"),
+        (["--upper", "0x2"], "size of a brick is '0x2', expected two numbers of studs such as 4x2"),
+        (["--lower", "2x4"], "lower brick is 2x4 brick, expected at least 3 studs along its first"),
+        (["--lower", "8x8"], "lower brick is 8x8 brick, expected at most 7 studs between the"),
+        (["--upper", "14x2"], "upper brick is 14x2 brick, expected no more than the plate's 12x12"),
     ],
 )
 def test_bad_numbers_are_refused_by_name(words, expected, capsys) -> None:

@@ -16,7 +16,13 @@ from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.building import BuildLog, Summary
 from bricksim_moveit_demo.errors import Outcome, TaskError, outcome_of
 from bricksim_moveit_demo.filming import Film
-from bricksim_moveit_demo.inhand import InHandScene, InHandSummary, in_hand_bricks, join_in_hand
+from bricksim_moveit_demo.inhand import (
+    InHandScene,
+    InHandSummary,
+    brick_of,
+    in_hand_bricks,
+    join_in_hand,
+)
 from bricksim_moveit_demo.layout import packing, read_layout
 from bricksim_moveit_demo.nodes.parameters import EPISODES
 from bricksim_moveit_demo.nodes.supplies import free_ids, put_down
@@ -148,7 +154,9 @@ class InHandEpisode(Episode):
                 f"parameter arms is {parameters.value(node, 'arms')}, expected 2 for an in-hand"
                 " join"
             )
-        self._scene = InHandScene()
+        self._scene = InHandScene(
+            brick_of(parameters.value(node, "lower")), brick_of(parameters.value(node, "upper"))
+        )
         self._known = InHandSummary.nothing(Outcome.INTERRUPTED, "")
 
     @property

@@ -44,6 +44,8 @@ NODE_PARAMETERS = (
     ),
     Declared("structure", "", "Structure file that an assemble episode builds", read_only=True),
     Declared("layout", "packing", "How its bricks lie: packing, or a YAML file", read_only=True),
+    Declared("lower", "4x2", "Brick that an inhand episode hands over [studs]", read_only=True),
+    Declared("upper", "4x2", "Brick that it presses onto it [studs]", read_only=True),
     Declared("out", "", "Folder for an episode's results; empty: none are written", read_only=True),
     Declared("film", False, "Make a video and a picture of the episode", read_only=True),
 )
