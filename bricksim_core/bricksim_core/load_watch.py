@@ -16,7 +16,8 @@ from bricksim_core.mechanics.bodies import bodies_of
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
 from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
-from bricksim_core.mechanics.types import Solution, SolveStatus
+from bricksim_core.mechanics.portions import Allowance, Task
+from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -25,10 +26,13 @@ LONGEST_IMPACT = 0.05
 """Duration after which what goes on hitting counts as a new impact [s]."""
 
 MANY_PARTS = 100
-"""Parts of a component from which on what follows an impact waits for the next frame."""
+"""Parts of a component from which on examinations may go on in the next frames."""
 
-_WAITING = 1
-"""Impacts that may wait; if there are more the next one is examined in the same frame."""
+_FRAME, _FRAME_EACH = 6.0, 0.005
+"""What examinations may cost in a frame with large components, and more for each of their parts."""
+
+_LATE = 3
+"""Frames that wait, above which they may cost as much more as there are more of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +91,13 @@ class _Due:
 
     Attributes:
         dt: For how long [s].
-        pulse: Under which loads; None: under none, after an impact.
+        pulse: Under which loads.
         impact: How many times shorter that was in reality; 1: no impact.
-        solution: Internal forces in the impact before, which break what slides out by it.
     """
 
     dt: float
-    pulse: _Pulse | None
+    pulse: _Pulse
     impact: float = 1.0
-    solution: Solution | None = None
 
 
 @dataclass(eq=False)
@@ -115,6 +117,7 @@ class _Watched:
         still: True if in all steps of the last frame it was still (`StepReport.still`) and nothing
             pushed it.
         waiting: What of earlier frames has to be examined, by frame, in this order.
+        task: The examination of the first of it, begun already.
     """
 
     layout: ComponentLayout
@@ -128,6 +131,18 @@ class _Watched:
     age: float = 0.0
     still: bool = False
     waiting: tuple[tuple[_Due, ...], ...] = ()
+    task: Task[Finding] | None = None
+
+    def copy(self) -> _Watched:
+        """The same for another future."""
+        return replace(self, task=None if self.task is None else self.task.copy())
+
+    def end_task(self) -> None:
+        """Ends what is under way, for a change: what slid has slid, what breaks comes too late."""
+        if self.task is not None:
+            self.task.run_ahead()
+            first, *others = self.waiting
+            self.task, self.waiting = None, (first[1:], *others)
 
 
 class LoadWatch:
@@ -135,8 +150,7 @@ class LoadWatch:
 
     What hits at speed (`impacts`) is examined apart, each impact as a whole once it is over: only
     its impulse and where it acted can be trusted, not how the engine spread it over its steps.
-    In a large component what follows an impact is examined in the next frame: first what it has
-    left sliding, then the other loads.
+    Where there are large components only so much is done in a frame; the rest goes on in the next.
 
     A component whose loads are bit by bit those that were examined last, without an overload, is
     not examined again: the answer would be the same. Loads of one that the engine calls still and
@@ -175,18 +189,21 @@ class LoadWatch:
         layouts = {c: scene.graph.layout(c) for c in scene.component_ids.tolist()}
         fixed = np.fromiter(scene.fixed, dtype=np.int64)
         changed = {}
+        same = {
+            component
+            for component, known in old.items()
+            if layouts.get(component) is known.layout
+            and np.array_equal(np.isin(known.layout.part_ids, fixed), known.anchored)
+        }
+        for component in old.keys() - same:
+            old[component].end_task()
         for component, layout in layouts.items():
             if not len(layout.connection_ids):
                 continue
-            anchored = np.isin(layout.part_ids, fixed)
-            known = old.get(component)
-            if (
-                known is not None
-                and known.layout is layout
-                and np.array_equal(known.anchored, anchored)
-            ):
-                self._watched[component] = known
+            if component in same:
+                self._watched[component] = old[component]
                 continue
+            anchored = np.isin(layout.part_ids, fixed)
             source = self._source_of(layout.part_ids)
             self._watched[component] = _Watched(
                 layout,
@@ -237,6 +254,7 @@ class LoadWatch:
             for watched in self._watched.values():
                 watched.utilization = np.full(len(watched.utilization), np.nan)
                 watched.bypassed = ()
+                watched.end_task()
                 watched.waiting = ()
             return findings, ()
         if not steps:
@@ -246,17 +264,21 @@ class LoadWatch:
             return findings, ()
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
+        late = max(len(watched.waiting) for _, watched in chosen)
+        amount = (_FRAME + _FRAME_EACH * self._many) * max(1.0, late / _LATE)
+        allowance = Allowance(amount if self._many else np.inf)
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
             known = usual is None or self._known(watched, usual.mean)
             if known and not over and not watched.waiting:
                 continue
-            finding = self._examine(component, watched, usual, over)
+            finding = self._examine(component, watched, usual, over, allowance)
             watched.age += self._frame
             if finding is None:
                 continue
             watched.utilization, watched.bypassed = finding.utilization, finding.bypassed
             if finding.broken:
+                self.detector.criterion.forget(finding.broken)
                 findings[component] = finding
             status = finding.solution.status if finding.solution else SolveStatus.SOLVED
             if finding.message or status in (SolveStatus.FALLBACK, SolveStatus.FAILED):
@@ -278,7 +300,7 @@ class LoadWatch:
 
     def snapshot(self) -> object:
         """What `restore` takes."""
-        watched = {component: replace(w) for component, w in self._watched.items()}
+        watched = {component: w.copy() for component, w in self._watched.items()}
         return self.detector.snapshot(), watched, self._bodies, self._ids
 
     def restore(self, snapshot: object) -> None:
@@ -286,7 +308,7 @@ class LoadWatch:
         assert isinstance(snapshot, tuple)
         detector, watched, self._bodies, self._ids = snapshot
         self.detector.restore(detector)
-        self._watched = {component: replace(w) for component, w in watched.items()}
+        self._watched = {component: w.copy() for component, w in watched.items()}
 
     def _stirred(
         self, steps: Sequence[tuple[StepReport, Mapping[int, Array]]]
@@ -379,13 +401,16 @@ class LoadWatch:
         return quiet, over
 
     def _examine(
-        self, component: int, watched: _Watched, usual: _Pulse | None, impacts: list[_Pulse]
+        self,
+        component: int,
+        watched: _Watched,
+        usual: _Pulse | None,
+        impacts: list[_Pulse],
+        allowance: Allowance,
     ) -> Finding | None:
-        """Has the detector take in a frame: its impacts one by one, then the rest of its steps.
-        None: there was nothing to say."""
-        detector, layout, anchored = self.detector, watched.layout, watched.anchored
+        """Has the detector take in what waits and a frame, its impacts one by one, then the rest of
+        its steps, as far as the allowance lasts. None: there was nothing to say."""
         factor, step = self._compression, self._step
-        at_once = len(layout.part_ids) < MANY_PARTS
         new: list[_Due] = []
         for pulse in impacts:
             shorter = factor * pulse.sharpness if factor > 1.0 else 1.0
@@ -394,39 +419,43 @@ class LoadWatch:
             new.append(_Due(usual.steps * step, usual))
         frames = [*map(list, watched.waiting), new]
         watched.examined = None
-        finding, highest, told = None, watched.utilization * np.nan, False
-        bypassed: set[int] = set()
+        found: list[Finding] = []
         while frames:
             due = frames[0]
             if not due:
                 del frames[0]
                 continue
-            one = due.pop(0)
-            dt, pulse, impact = one.dt, one.pulse, one.impact
-            if pulse is None:
-                slid = detector.slide_on(component, layout, anchored, dt)
-                if slid is None:
-                    continue
-                finding = replace(slid, solution=one.solution)
-            else:
-                finding = detector.examine(
-                    component, layout, anchored, pulse.mean, dt, impact, pulse.change, at_once
-                )
-                watched.examined, told = pulse.mean if impact == 1.0 else None, True
-            highest = np.fmax(highest, finding.utilization)
-            bypassed.update(finding.bypassed)
+            one = due[0]
+            if watched.task is None:
+                portions = self.detector.examination(
+                    component, watched.layout, watched.anchored, one.pulse.mean, one.dt,
+                    one.impact, one.pulse.change,
+                )  # fmt: skip
+                watched.task = Task(portions)
+            result = watched.task.result(allowance)
+            if not result:
+                break
+            finding, watched.task = result[0], None
+            del due[0]
+            watched.examined = one.pulse.mean if one.impact == 1.0 else None
+            found.append(finding)
             if finding.broken:
                 del frames[0]  # it broke in it
                 break
-            if impact > 1.0 and not at_once:
-                due.insert(0, _Due(dt - dt / impact, None, solution=finding.solution))
-                if sum(other.impact > 1.0 for frame in frames for other in frame) <= _WAITING:
-                    break
         watched.waiting = tuple(tuple(frame) for frame in frames if frame)
-        if finding is None:
+        if not found:
             return None
-        utilization = highest if told else watched.utilization
-        return replace(finding, utilization=utilization, bypassed=tuple(sorted(bypassed)))
+        highest = found[0].utilization
+        for finding in found[1:]:
+            highest = np.fmax(highest, finding.utilization)
+        bypassed = {connection for finding in found for connection in finding.bypassed}
+        return replace(found[-1], utilization=highest, bypassed=tuple(sorted(bypassed)))
+
+    @property
+    def _many(self) -> int:
+        """Parts of large components."""
+        counts = [len(watched.layout.part_ids) for watched in self._watched.values()]
+        return sum(count for count in counts if count >= MANY_PARTS)
 
     @property
     def _compression(self) -> float:
@@ -462,9 +491,7 @@ def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Du
         return ()
     shift = mass_properties(layout).com - mass_properties(whole.layout).com
     return tuple(
-        tuple(
-            replace(one, pulse=one.pulse.of(rows, shift)) for one in frame if one.pulse is not None
-        )
+        tuple(replace(one, pulse=one.pulse.of(rows, shift)) for one in frame)
         for frame in whole.waiting
     )
 

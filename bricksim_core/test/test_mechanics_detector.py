@@ -215,11 +215,9 @@ class Reluctant:
     ):  # fmt: skip
         for connection, u in zip(layout.connection_ids.tolist(), utilization, strict=True):
             self.counts[connection] = self.counts.get(connection, 0) + int(u > 1.0)
+        yield 0.0
         failed = np.array([self.counts[c] >= 3 for c in layout.connection_ids.tolist()])
         return Sliding(failed, failed | overloaded, utilization)
-
-    def slides(self, layout):
-        return False
 
     def forget(self, connection_ids):
         for connection in connection_ids:

@@ -7,6 +7,7 @@ from mechanics_cases import random_structure, weights
 
 from bricksim_core.mechanics import sliding
 from bricksim_core.mechanics.geometry import face_contacts
+from bricksim_core.mechanics.portions import at_once
 from bricksim_core.mechanics.sliding import Parts, bodies_between
 from bricksim_core.mechanics.snapfit import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -39,12 +40,19 @@ def test_bodies_move_as_with_another_solver(seed, monkeypatch):
     if seed % 2:
         speed = 0.3 * rng.normal(size=len(speed))
     span = 10 ** rng.uniform(-4, -2)
-    found = bodies.moved(speed, span)
+    found = at_once(bodies.moved(speed, span))
+    monkeypatch.setattr(sliding, "_PORTION", 0.0)
+    stepwise = bodies_between(parts, joints, pushes, between(bodies, joints))
+    assert stepwise is not None
+    costs = list(stepwise.moved(speed, span))
+    again = at_once(stepwise.moved(speed, span))
+    assert (again.speed == found.speed).all() and (again.wrench == found.wrench).all()
+    assert len(costs) > 2
 
-    monkeypatch.setattr(sliding, "moved", lambda *_: (-1, None, None))
+    monkeypatch.setattr(sliding, "moved", lambda *_: (-1, False, None, None))
     same = bodies_between(parts, joints, pushes, between(bodies, joints))
     assert same is not None
-    want = same.moved(speed, span)
+    want = at_once(same.moved(speed, span))
 
     def energy(twists):
         return 0.5 * float(twists @ same.momenta(twists))

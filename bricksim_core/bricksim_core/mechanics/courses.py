@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.sliding import FAINT, STILL, Bodies, Outset
 from bricksim_core.spatial import Array
 
@@ -67,7 +68,8 @@ class Motion(NamedTuple):
 
 
 class Course:
-    """Bodies that slide under constant loads. Its first span is found at once, the others by `end`.
+    """Bodies that slide under constant loads. The first span is found by `begin`, the others by
+    `end`.
 
     Args:
         bodies: What slides.
@@ -80,11 +82,7 @@ class Course:
             it ends with the first connection that does.
 
     Attributes:
-        outset: The first span, as long as nothing came apart.
         way: How far the energy at the start lets the weakest connection slide without loads [m].
-
-    Raises:
-        SolverError: The solver found no optimum.
     """
 
     def __init__(
@@ -113,23 +111,31 @@ class Course:
         far = bodies.count >= _MANY and bool((likely <= _FAR * spare[bodies.crossing]).all())
         self._precision = _ROUGH if far else _FINE
         self._span = min(dt, stops)
-        span, change, speed = self._advance()
-        inertial = bodies.parts.momenta(bodies.spread(change))
-        self.outset = Outset(span, bodies.spread(speed), share * bodies.parts.loads - inertial)
 
-    def end(self) -> Motion:
+    def begin(self) -> Portions[Outset]:
+        """The first span, as long as nothing came apart.
+
+        Raises:
+            SolverError: The solver found no optimum.
+        """
+        bodies = self._bodies
+        span, change, speed = yield from self._advance()
+        inertial = bodies.parts.momenta(bodies.spread(change))
+        return Outset(span, bodies.spread(speed), self._share * bodies.parts.loads - inertial)
+
+    def end(self) -> Portions[Motion]:
         """The motion to the end of the step.
 
         Raises:
             SolverError: The solver found no optimum.
         """
         while self._left > 0.0:
-            self._advance()
+            yield from self._advance()
         slip = self._slip
         slip[slip < FAINT * slip.max()] = 0.0
         return Motion(self._bodies.spread(self._speed), slip)
 
-    def _advance(self) -> tuple[float, Array, Array]:
+    def _advance(self) -> Portions[tuple[float, Array, Array]]:
         """Goes to the end of a span.
 
         Returns:
@@ -145,7 +151,7 @@ class Course:
             last = self._number == _SPANS - 1
             span = self._left if last else span
             self._number += 1
-            forces = bodies.moved(self._speed, span, share)
+            forces = yield from bodies.moved(self._speed, span, share)
             missing = total - float((forces.wrench * self._parting).sum())
             changing = missing > _CONSISTENT * total + STILL * weakest
             # What that can do to the slip at most.

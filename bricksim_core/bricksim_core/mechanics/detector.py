@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
+from bricksim_core.mechanics.portions import Portions, at_once, solve_cost
 from bricksim_core.mechanics.selection import bypassed_by_sound, select_breaks
 from bricksim_core.mechanics.slip import Sliding, SlipCriterion
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
@@ -22,6 +23,12 @@ from bricksim_core.topology.layout import ComponentLayout
 
 _ACCURACY = 1e-6
 """Of utilizations at a limit [-]: less above it is no overload."""
+
+_SET_UP, _SET_UP_EACH = 0.5, 0.0025
+"""Cost of new equations of a component, and for each of its parts."""
+
+_BREAK, _BREAK_EACH = 4.0, 0.006
+"""Cost of a break in the scene and the engine, and for each part of the component."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,8 @@ class BreakCriterion(Protocol):
         brief: bool,
         rest: float,
         change: Array | None,
-    ) -> Sliding:
-        """Takes in one step of a component.
+    ) -> Portions[Sliding]:
+        """Takes in one step of a component. Its memory changes at the end.
 
         Args:
             layout: The component.
@@ -97,10 +104,6 @@ class BreakCriterion(Protocol):
         Raises:
             SolverError: Nothing can be said of this step.
         """
-        ...
-
-    def slides(self, layout: ComponentLayout) -> bool:
-        """Whether anything slides in a component although nothing acts on it."""
         ...
 
     def forget(self, connection_ids: tuple[int, ...]) -> None:
@@ -201,9 +204,8 @@ class BreakageDetector:
         dt: float,
         impact: float = 1.0,
         change: Array | None = None,
-        whole: bool = True,
     ) -> Finding:
-        """Takes in one step of a component.
+        """Takes in one step of a component, and takes it that what is to break does.
 
         Args:
             component_id: Its id.
@@ -216,20 +218,40 @@ class BreakageDetector:
                 in the rest of the step nothing acts.
             change: (6,) of the motion of a free component by an impact: of the velocity of its COM
                 and of its spin, in its frame [m/s, rad/s]; None: unknown.
-            whole: False: what slides in the rest of the step is left to `slide_on`.
         """
-        count = len(layout.connection_ids)
-        if not self.thresholds.enabled or count == 0:
+        arguments = component_id, layout, anchored, loads, dt, impact, change
+        finding = at_once(self.examination(*arguments))
+        self.criterion.forget(finding.broken)
+        return finding
+
+    def examination(
+        self,
+        component_id: int,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        loads: Array,
+        dt: float,
+        impact: float,
+        change: Array | None,
+    ) -> Portions[Finding]:
+        """What `examine` does, but that the criterion still has to `forget` what breaks. Meanwhile
+        the component must not be examined otherwise nor change."""
+        count, limits, engagement = len(layout.connection_ids), self.thresholds, self.engagement
+        if not limits.enabled or count == 0:
             return Finding(np.full(count, np.nan))
         entry = self._entry(component_id, layout, anchored)
-        settled = self._settled(entry)
+        settled = entry.age >= limits.cooldown - 1e-9
         entry.age += dt
+        if entry.system is None:
+            yield _SET_UP + _SET_UP_EACH * len(loads)
+            yield from self._system(entry).prepare()
         system = self._system(entry)
         # Loads of an impact are gone before much can yield; the criterion looks at what slides.
         real = loads if impact == 1.0 else loads * impact
         if impact == 1.0:
-            solution = system.solve(loads, self.thresholds.reuse)
+            solution = yield from system.solving(loads, limits.reuse)
         else:
+            yield solve_cost(len(loads))
             solution = system.bonded(real)
         if solution.status is SolveStatus.FAILED:
             message = f"no internal forces found, nothing breaks: {solution.message}"
@@ -237,29 +259,31 @@ class BreakageDetector:
 
         messages = [solution.message] if solution.message else []
         imbalance = solution.imbalance * _share_of_weight(layout, loads)
-        if imbalance > self.thresholds.imbalance:
+        if imbalance > limits.imbalance:
             messages.append(f"{imbalance:.0%} of the loads cannot be balanced")
-        overloaded = solution.utilization > self.thresholds.utilization + _ACCURACY
+        overloaded = solution.utilization > limits.utilization + _ACCURACY
         broken: tuple[int, ...] = ()
         if not entry.joined or settled:
             try:
-                sliding = self.criterion.failed(
+                sliding = yield from self.criterion.failed(
                     layout,
                     anchored,
                     system,
                     real,
                     solution.utilization,
                     overloaded,
-                    self.engagement,
+                    engagement,
                     dt / impact,
                     impact != 1.0,
-                    dt - dt / impact if whole else 0.0,
+                    dt - dt / impact,
                     change,
                 )
                 broken = self._broken(layout, anchored, system, sliding, settled)
             except SolverError as error:
                 messages.append(f"no slip found, nothing breaks: {error}")
         bypassed = bypassed_by_sound(anchored, layout.stud_index, layout.hole_index, overloaded)
+        if broken:
+            yield _BREAK + _BREAK_EACH * len(loads)  # what the others will make of it
         return Finding(
             utilization=solution.utilization,
             broken=broken,
@@ -267,47 +291,6 @@ class BreakageDetector:
             solution=solution,
             message="; ".join(messages),
         )
-
-    def slide_on(
-        self,
-        component_id: int,
-        layout: ComponentLayout,
-        anchored: NDArray[np.bool_],
-        dt: float,
-    ) -> Finding | None:
-        """Goes on with what slides in a component while nothing acts on it; None: nothing slides.
-
-        Args:
-            component_id: Its id.
-            layout: The component.
-            anchored: (N,) parts that the world holds.
-            dt: For how long [s]; `examine` has counted it.
-        """
-        if not self.thresholds.enabled or not self.criterion.slides(layout):
-            return None
-        entry = self._entry(component_id, layout, anchored)
-        system, count = self._system(entry), len(layout.connection_ids)
-        loads, none = np.zeros((len(layout.part_ids), 6)), np.zeros(count)
-        broken: tuple[int, ...] = ()
-        message = ""
-        try:
-            sliding = self.criterion.failed(
-                layout,
-                anchored,
-                system,
-                loads,
-                none,
-                none > 0.0,
-                self.engagement,
-                dt,
-                False,
-                0.0,
-                None,
-            )
-            broken = self._broken(layout, anchored, system, sliding, self._settled(entry))
-        except SolverError as error:
-            message = f"no slip found, nothing breaks: {error}"
-        return Finding(np.full(count, np.nan), broken, message=message)
 
     def _broken(
         self,
@@ -330,10 +313,9 @@ class BreakageDetector:
                 candidates=sliding.failed,
             ).broken
             broken = tuple(layout.connection_ids[cut].tolist())
-        # Studs that sound connections hold in place cannot have slid out.
-        held = settled and not broken
-        ended = tuple(layout.connection_ids[sliding.failed].tolist()) if held else broken
-        self.criterion.forget(ended)
+        if settled and not broken:
+            # Studs that sound connections hold in place cannot have slid out.
+            self.criterion.forget(tuple(layout.connection_ids[sliding.failed].tolist()))
         return broken
 
     @property
@@ -391,7 +373,7 @@ class BreakageDetector:
             return
         for entry in self._entries.values():
             if entry.system is None and entry.origin is None and len(entry.layout.connection_ids):
-                self._system(entry).prepare()
+                at_once(self._system(entry).prepare())
 
     def snapshot(self) -> object:
         """Everything that the next findings hang on, to be given to `restore`."""

@@ -52,8 +52,11 @@ _WARM = 1e-4
 _ROUNDING = 1e-4
 """Part of an energy that counts as none that the energy of an error may be in any case."""
 
-_STEPS = 40
+STEPS = 40
 """Steps of the method; 5 to 20 are usual."""
+
+UNFINISHED = -2
+"""Instead of a number of steps: there are more to take."""
 
 
 class Links(NamedTuple):
@@ -677,8 +680,12 @@ def moved(
     exact: float,
     near: Point,
     known: bool,
-) -> tuple[int, Array, Array]:
-    """Solves a program in multiples of a force and of the mass of a body.
+    state: Point,
+    kept: bool,
+    first: int,
+    last: int,
+) -> tuple[int, bool, Array, Array]:
+    """Solves a program in multiples of a force and of the mass of a body, or goes on with that.
 
     Args:
         program: Bodies and what is between them.
@@ -690,20 +697,24 @@ def moved(
         exact: Part of the energy of a motion that the energy of its error may have.
         near: A point on the way to a solution, forces in [N]; written anew.
         known: Whether to start from it: it was on the way to that under other loads.
+        state: Zeros at the first step; where the steps have led.
+        kept: Whether the point has been written.
+        first: Number of the first step to take.
+        last: Number of steps after which to leave it.
 
     Returns:
-        Steps taken, negative if they were in vain; (6 B,) speeds; (L, 6) scaled wrenches at the
-        links on the upper bodies, all but that friction of joints with more than one stud.
+        Steps taken in all, `UNFINISHED`, or -1 if they were in vain; whether the point has been
+        written; (6 B,) speeds; (L, 6) scaled wrenches at the links on the upper bodies, all but
+        that friction of joints with more than one stud.
     """
     mass, mobility, links, joints, contacts, order = program
     count, bodies = len(joints.turn), len(mass)
-    state = nowhere(bodies, count, len(contacts.link))
     speed = state.speed
-    if known:
-        _add(state, near, 1.0 / unit, 1.0)
-    else:
-        _begin(joints, unit, state)
-    kept = False
+    if first == 0:
+        if known:
+            _add(state, near, 1.0 / unit, 1.0)
+        else:
+            _begin(joints, unit, state)
     wrench, parting = np.zeros((len(links.lower), 6)), np.zeros((len(links.lower), 6))
     value, closing = np.zeros((count, _SLOTS)), np.zeros(len(contacts.link))
     blocks = np.zeros((order.start[-1], _WIDTH, _WIDTH))
@@ -715,7 +726,7 @@ def moved(
     centre, aim = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     weight, firmness = np.zeros((count, _SLOTS)), np.zeros(len(closing))
     change, inverse = nowhere(bodies, count, len(closing)), nowhere(bodies, count, len(closing))
-    for step in range(_STEPS):
+    for step in range(first, min(last, STEPS)):
         _parting(links, speed, parting)
         _values(joints, contacts, parting, value, closing)
         product, missed = _missed(joints, state, value, closing, over, late)
@@ -728,7 +739,7 @@ def moved(
             _add(near, near, -1.0, -1.0)
             _add(near, state, unit, 1.0)
         if rests:
-            return step, np.zeros(6 * bodies), wrench
+            return step, kept, np.zeros(6 * bodies), wrench
         for b in range(bodies):
             for i in range(6):
                 for j in range(6):
@@ -736,7 +747,7 @@ def moved(
         close = max(_ROUNDING * enough, exact * _energy(mass, speed))
         error = max(product + missed, _energy(mobility, left)) / close
         if error <= 1.0:
-            return step, speed, wrench
+            return step, kept, speed, wrench
 
         for k in range(count):
             for i in range(_SLOTS if joints.single[k] else _APART):
@@ -753,7 +764,7 @@ def moved(
         _firmnesses(contacts, count, firmness, matrices)
         _assemble(blocks, order, mass, links, matrices)
         if not _factor(blocks, order, 6 * bodies):
-            return step if error <= _ACCEPTED else -1, speed, wrench
+            return step if error <= _ACCEPTED else -1, kept, speed, wrench
         for turn in range(2):
             # What is to be balanced if nothing else changed.
             for k in range(count):
@@ -809,4 +820,4 @@ def moved(
         for i in range(6 * bodies):
             change.speed[i] = faster[i]
         _add(state, change, forth, along)
-    return -1, speed, wrench
+    return UNFINISHED if last < STEPS else -1, kept, speed, wrench

@@ -33,6 +33,7 @@ from bricksim_core.mechanics.geometry import (
     face_contacts,
     stud_contacts,
 )
+from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.qp import Program, ProgramState, QpSettings
 from bricksim_core.mechanics.types import (
     ComponentSystem,
@@ -44,6 +45,9 @@ from bricksim_core.mechanics.types import (
 )
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
+
+_COST = 0.3
+"""Cost of a solve for each part (`portions`)."""
 
 LEAST_LENGTH = 0.001
 """Least characteristic length of a component [m]."""
@@ -509,8 +513,14 @@ class PaperSystem:
         """As `solve`: nothing quicker is to be had (see `ComponentSystem`)."""
         return self.solve(loads)
 
-    def prepare(self) -> None:
+    def solving(self, loads: Array, tolerance: float = 0.0) -> Portions[Solution]:
+        """As `solve`, in one portion."""
+        yield _COST * len(loads)
+        return self.solve(loads, tolerance)
+
+    def prepare(self) -> Portions[None]:
         """Nothing: the programs are set up in `solve` (see `ComponentSystem`)."""
+        yield 0.0
 
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The greatest multiple of the loads that meets all limits (see `ComponentSystem`).

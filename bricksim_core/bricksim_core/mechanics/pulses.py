@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.sliding import Bodies, Parts
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.spatial import Array, cross
@@ -118,7 +119,7 @@ class Pulse:
         self,
         bodies_at: Callable[[float], Bodies | None],
         hold: Callable[[NDArray[np.bool_]], None],
-    ) -> float:
+    ) -> Portions[float]:
         """Part of the loads that makes of the bodies what an impact can make of them.
 
         Args:
@@ -133,7 +134,7 @@ class Pulse:
         before, known, share = self._onset, 0.0, self._first
         for _ in range(_TRIES):
             bodies = bodies_at(share)
-            found, begins, still = self._excess(bodies, share)
+            found, begins, still = yield from self._excess(bodies, share)
             if abs(found - 1.0) <= _CLOSE or (share >= 1.0 and found <= 1.0):
                 break
             if found > 1.0:
@@ -166,7 +167,7 @@ class Pulse:
 
     def _excess(
         self, bodies: Bodies | None, share: float
-    ) -> tuple[float, float | None, NDArray[np.bool_] | None]:
+    ) -> Portions[tuple[float, float | None, NDArray[np.bool_] | None]]:
         """What a share of the loads makes of bodies.
 
         Returns:
@@ -178,11 +179,11 @@ class Pulse:
         if bodies is None:
             return 0.0, None, None
         speed = bodies.gathered(self._twists)
-        after = bodies.moved(speed, self._span, share).speed
+        after = (yield from bodies.moved(speed, self._span, share)).speed
         work = bodies.work(speed, after, self._span, share)
         # What slides already would be braked without it.
         slides = bool(speed.any())
-        braked = bodies.moved(speed, self._span, 0.0).speed if slides else speed
+        braked = (yield from bodies.moved(speed, self._span, 0.0)).speed if slides else speed
         gained = np.linalg.norm(bodies.spread(after - braked)[:, :3], axis=1).max()
         bounds = self._bounds
         begins, still = None, None

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.mechanics.friction_fallback import moved_by_piqp
-from bricksim_core.mechanics.friction_program import moved, nowhere, parted
+from bricksim_core.mechanics.friction_program import STEPS, UNFINISHED, moved, nowhere, parted
 from bricksim_core.mechanics.friction_setup import (
     JointArrays,
     PartArrays,
@@ -30,6 +30,7 @@ from bricksim_core.mechanics.friction_setup import (
     laid_out,
     summed,
 )
+from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.selection import bodies_joined
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -54,6 +55,12 @@ _NOTHING = 1e-9
 
 _EXACT = 1e-9
 """Part of the energy of a motion that the energy of its error may have."""
+
+_COST, _COST_EACH = 0.03, 0.0025
+"""Cost of a step of the solver, and more for each connection between bodies."""
+
+_PORTION, _USUAL = 2.0, 10
+"""Cost of the steps that are done at a time; how many are usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +195,8 @@ class Bodies:
         self.count = len(laid.program.mass)
         self.crossing = laid.crossing
         self.loads = self._summed(parts.loads)
-        contacts = len(laid.program.contacts.link)
-        self._near, self._begun = nowhere(self.count, len(self.crossing), contacts), False
+        self._sizes = self.count, len(self.crossing), len(laid.program.contacts.link)
+        self._near, self._begun = nowhere(*self._sizes), False
         self._known: dict[tuple[bytes, float, float], Forces] = {}
 
     def gathered(self, twists: Array) -> Array:
@@ -207,7 +214,7 @@ class Bodies:
         twists[:, :3] += cross(twists[:, 3:], self._laid.arm)
         return twists
 
-    def moved(self, speed: Array, span: float, share: float = 1.0) -> Forces:
+    def moved(self, speed: Array, span: float, share: float = 1.0) -> Portions[Forces]:
         """Where constant forces lead: least 1/2 v'Mv - v'(M v0 + h f) + h (power of friction)
         subject to no corner of a connection and no contact closing.
 
@@ -221,10 +228,12 @@ class Bodies:
         """
         key = speed.tobytes(), span, share
         if key not in self._known:
-            self._known[key] = self._moved(speed, span, share)
+            self._known[key] = yield from self._moved(speed, span, share)
         return self._known[key]
 
-    def _moved(self, speed: Array, span: float, share: float, bound: float = 0.0) -> Forces:
+    def _moved(
+        self, speed: Array, span: float, share: float, bound: float = 0.0
+    ) -> Portions[Forces]:
         """What `moved` gives, worked out; no motion if it has no more energy than a bound [J]."""
         laid = self._laid
         target = self.momenta(speed) / span + share * self.loads
@@ -233,18 +242,33 @@ class Bodies:
         one = (span * force) ** 2 / laid.unit
         least = _NOTHING * self.weakest / one
         load = (target + laid.friction) / force
+        found = None
         for known in (True, False) if self._begun else (False,):
-            steps, after, upper = moved(
-                self._program, load, force, least, bound / one, _EXACT, self._near, known
-            )
-            self._begun = steps >= 0
+            found = yield from self._followed(load, force, least, bound / one, known)
+            self._begun = found is not None
             if self._begun:
                 break
-        else:
-            after, upper = moved_by_piqp(self._program, load, force)
+        after, upper = found or moved_by_piqp(self._program, load, force)
         wrench = -force * upper[: len(self.crossing)]
         wrench[:, 2:5] += self._shared
         return Forces(after * (span * force / laid.unit), wrench)
+
+    def _followed(
+        self, load: Array, force: float, least: float, bound: float, known: bool
+    ) -> Portions[tuple[Array, Array] | None]:
+        """Steps of `friction_program.moved`; None if they were in vain."""
+        each = _COST + _COST_EACH * len(self.crossing)
+        portion = max(1, round(_PORTION / each))
+        state, kept = nowhere(*self._sizes), False
+        for first in range(0, STEPS, portion):
+            yield each * min(portion, _USUAL)
+            steps, kept, after, upper = moved(
+                self._program, load, force, least, bound, _EXACT, self._near, known,
+                state, kept, first, first + portion,
+            )  # fmt: skip
+            if steps != UNFINISHED:
+                return (after, upper) if steps >= 0 else None
+        return None
 
     def work(self, speed: Array, after: Array, span: float, share: float) -> float:
         """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
@@ -256,7 +280,7 @@ class Bodies:
         lost = float(power.sum()) - share * float(self.loads @ speed)
         return 2.0 * energy / lost if energy > 0.0 and lost > 0.0 else np.inf
 
-    def differs(self, outset: Outset, twists: Array, share: float, little: float) -> bool:
+    def differs(self, outset: Outset, twists: Array, share: float, little: float) -> Portions[bool]:
         """Whether these bodies begin to move otherwise than others, between which less could yield.
 
         Args:
@@ -273,7 +297,9 @@ class Bodies:
         # difference of the energies, and a motion need not be known to have no more than that.
         speed, bound = self.gathered(twists), self.parts.energy(outset.soon) + little
         key = speed.tobytes(), outset.span, share
-        forces = self._known.get(key) or self._moved(speed, outset.span, share, bound)
+        forces = self._known.get(key)
+        if forces is None:
+            forces = yield from self._moved(speed, outset.span, share, bound)
         if not forces.speed.any():
             return False
         self._known[key] = forces

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.courses import Course, Motion
 from bricksim_core.mechanics.geometry import face_contacts
+from bricksim_core.mechanics.portions import Portions, solve_cost
 from bricksim_core.mechanics.pulses import MILD, Pulse
 from bricksim_core.mechanics.sliding import (
     STILL,
@@ -133,7 +134,7 @@ class SlipCriterion:
         brief: bool,
         rest: float,
         change: Array | None,
-    ) -> Sliding:
+    ) -> Portions[Sliding]:
         """Connections that have slid out (see `BreakCriterion.failed`).
 
         Raises:
@@ -152,7 +153,7 @@ class SlipCriterion:
                 loose = moving(joints_of(layout, self._constants), parts, twists)
             return Sliding(apart, loose | apart, distance)
         if twists is not None or overloaded.any():
-            slip = self._slide(
+            slip = yield from self._slide(
                 layout,
                 anchored,
                 system,
@@ -183,10 +184,6 @@ class SlipCriterion:
         for layout, twists in moving:
             if twists is not None:
                 self._keep(layout, twists)
-
-    def slides(self, layout: ComponentLayout) -> bool:
-        """Whether anything slides in a component although nothing acts on it."""
-        return self._known(layout) is not None
 
     def slip(self, connection_id: int) -> float:
         """How far a connection has slid in all: mean slip of its studs [m]."""
@@ -250,7 +247,7 @@ class SlipCriterion:
         rest: float,
         change: Array | None,
         spare: Array,
-    ) -> Array:
+    ) -> Portions[Array]:
         """Takes the motion through a step; (C,) how far the connections slide [m]."""
         parts = Parts.of(layout, anchored, loads)
         joints = joints_of(layout, self._constants)
@@ -265,14 +262,14 @@ class SlipCriterion:
         pulse = None
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, utilization)
-        motion = _motion(
+        motion = yield from _motion(
             parts, joints, pushes, system, utilization, overloaded, start, dt, brief, pulse, spare
         )
         slip, twists = motion.slip, motion.twists
         if rest > 0.0 and twists.any() and (slip < spare).all():
             # Friction alone stops what a pulse has set in motion.
             free, none = replace(parts, loads=np.zeros_like(parts.loads)), np.zeros_like(slip)
-            motion = _motion(
+            motion = yield from _motion(
                 free, joints, pushes, system, none, none > 0.0, twists, rest, False, None,
                 spare - slip,
             )  # fmt: skip
@@ -370,7 +367,7 @@ def _motion(
     brief: bool,
     pulse: Pulse | None,
     spare: Array,
-) -> Motion:
+) -> Portions[Motion]:
     """How parts move in a step: among connections that may slide, with more of these as long as
     others could not bear what is left.
 
@@ -407,18 +404,18 @@ def _motion(
     course: Course | None = None
     outset, share = Outset(dt, np.zeros_like(parts.loads), parts.loads), 1.0
 
-    def differs() -> bool:
+    def differs() -> Portions[bool]:
         """Whether it makes a difference that more may slide now."""
         more = loose.at(share)
-        return more is not None and more.differs(outset, start, share, little)
+        return more is not None and (yield from more.differs(outset, start, share, little))
 
     for attempt in range(_ROUNDS):
         if pulse is not None:
-            share = pulse.share(loose.at, loose.hold)
+            share = yield from pulse.share(loose.at, loose.hold)
         bodies = loose.at(share)
         if bodies is not None:
             course = Course(bodies, start, dt, share, rests, spare, brief)
-            outset = course.outset
+            outset = yield from course.begin()
             if rests and course.way <= short:
                 break
         if loose.yielding.all() or attempt == _ROUNDS - 1:
@@ -427,7 +424,11 @@ def _motion(
         if moves:
             # Connections taken to be sound must bear what is left for them, too.
             left = outset.borne * PITCHES
-            check = system.bonded(left) if quick else _solved_apart(system, left)
+            if quick:
+                yield solve_cost(len(left))
+                check = system.bonded(left)
+            else:
+                check = yield from _solved_apart(system, left)
             if check.status is SolveStatus.FAILED:
                 raise SolverError(check.message)
             over = check.utilization > 1.0 + _OVER
@@ -435,7 +436,7 @@ def _motion(
                 break
             if (over & loose.sound).any():
                 loose.add(check.utilization >= 1.0 - _AT_LIMIT)
-                if differs():
+                if (yield from differs()):
                     continue
         if not brief or loose.limit <= _NEAR or (moves and share < 1.0):
             break
@@ -444,14 +445,16 @@ def _motion(
         # too hard has already set in motion what it can.
         loose.widen(share)
         little = max(little, parts.energy(outset.soon))
-        if not differs():
+        if not (yield from differs()):
             break
-    return Motion(np.zeros_like(start), np.zeros(len(joints))) if course is None else course.end()
+    if course is None:
+        return Motion(np.zeros_like(start), np.zeros(len(joints)))
+    return (yield from course.end())
 
 
-def _solved_apart(system: ComponentSystem, loads: Array) -> Solution:
+def _solved_apart(system: ComponentSystem, loads: Array) -> Portions[Solution]:
     """Internal forces under other loads, without a trace in what the next solve starts from."""
     state = system.snapshot()
-    solution = system.solve(loads)
+    solution = yield from system.solving(loads)
     system.restore(state)
     return solution

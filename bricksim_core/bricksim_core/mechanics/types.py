@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.mechanics.portions import Portions
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -149,7 +150,11 @@ class ComponentSystem(Protocol):
         """
         ...
 
-    def prepare(self) -> None:
+    def solving(self, loads: Array, tolerance: float = 0.0) -> Portions[Solution]:
+        """What `solve` gives, in portions."""
+        ...
+
+    def prepare(self) -> Portions[None]:
         """Works out what every solve needs, so that the first one is as quick as the others.
 
         No answer hangs on whether it was called.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
+from bricksim_core.mechanics.portions import Portions, at_once
 from bricksim_core.mechanics.snapfit.dissection import Block, Dissection, sweep
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -33,6 +34,9 @@ _ONCE = 10.0
 """How many times more there may be before fronts are quicker; but nothing of a band can be taken
 over when the matrix changes."""
 
+
+_FRONT, _MULTIPLIED = 0.3, 0.8e7
+"""Cost of a front, and multiplications that cost as much as one more."""
 
 _BELOW = np.arange(6) - np.arange(6)[:, None]
 """By column and row within a block, how far below the diagonal an entry lies."""
@@ -110,10 +114,23 @@ class BlockCholesky:
     def __init__(
         self, dissection: Dissection, entries: Entries, known: dict[int, Front] | None = None
     ) -> None:
+        at_once(self._eliminate(dissection, entries, known or {}))
+
+    @classmethod
+    def factored(
+        cls, dissection: Dissection, entries: Entries, known: dict[int, Front]
+    ) -> Portions[BlockCholesky]:
+        """The same in portions."""
+        cholesky = cls.__new__(cls)
+        yield from cholesky._eliminate(dissection, entries, known)
+        return cholesky
+
+    def _eliminate(
+        self, dissection: Dissection, entries: Entries, known: dict[int, Front]
+    ) -> Portions[None]:
         self._order = dissection.order
         self._blocks = dissection.blocks
         self.fronts: list[Front] = []
-        known = known or {}
         new = [block for k, block in enumerate(self._blocks) if k not in known]
         # One piece of memory for all of them: the system hands out large pages for it.
         memory = np.zeros(sum(_size(block) for block in new))
@@ -123,6 +140,7 @@ class BlockCholesky:
         for k, block in enumerate(self._blocks):
             front = known.get(k)
             if front is None:
+                yield _FRONT + _multiplications(block) / _MULTIPLIED
                 own = slice(cuts[k], cuts[k + 1])
                 room = memory[used : used + _size(block)]
                 used += len(room)
@@ -306,6 +324,12 @@ def _size(block: Block) -> int:
     """Numbers that a front holds."""
     p, q = 6 * (block.last - block.first), 6 * len(block.boundary)
     return p * p + p * q + q * q
+
+
+def _multiplications(block: Block) -> float:
+    """How many a front takes."""
+    p, q = 6.0 * (block.last - block.first), 6.0 * len(block.boundary)
+    return p**3 / 6.0 + p**2 * q / 2.0 + p * q**2 / 2.0
 
 
 def _solve_one(factor: Array, x: Array, transposed: int) -> Array:

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.portions import Portions, at_once
 from bricksim_core.mechanics.snapfit.cholesky import (
     Band,
     BandCholesky,
@@ -36,6 +37,9 @@ from bricksim_core.topology.layout import IntArray
 
 DENSE = 90
 """Free displacements up to which the matrix is a dense one."""
+
+_ORDER, _BANDED = 0.005, 0.015
+"""Costs for each part of the order of elimination and the matrix, and of factoring a band."""
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
 """A wrench in SI over the same wrench scaled; a scaled displacement over the one in SI."""
@@ -149,15 +153,20 @@ class ElasticStructure:
 
     @cached_property
     def _factor(self) -> BandCholesky | BlockCholesky | DenseCholesky:
+        return at_once(self._factored())
+
+    def _factored(self) -> Portions[BandCholesky | BlockCholesky | DenseCholesky]:
         if len(self.free) <= DENSE:
             self._origin = None
             strain = self.strain.toarray()
             return DenseCholesky((strain * self.stiffness[:, None]).T @ strain)
+        yield _ORDER * len(self._parts)
         a, b = self.node[self.lower], self.node[self.upper]
         both = (a >= 0) & (b >= 0)
         swept = swept_order(self._coms[self._parts], a[both], b[both])
         if swept is not None:
             self._origin = None
+            yield _BANDED * len(self._parts)
             place = np.argsort(swept)
             row, column, value = self._blocks(place, np.ones(len(place), dtype=bool))
             return BandCholesky(swept, Band(row, column, len(place)).filled(value))
@@ -166,7 +175,7 @@ class ElasticStructure:
         new[list(known)] = False
         blocks = self._blocks(dissection.place, new[dissection.block_of])
         entries = entries_of(*blocks, count=len(dissection.place))
-        return BlockCholesky(dissection, entries, known)
+        return (yield from BlockCholesky.factored(dissection, entries, known))
 
     def _blocks(
         self, place: IntArray, wanted: NDArray[np.bool_]
@@ -212,9 +221,10 @@ class ElasticStructure:
             return None
         return self._dissected[0], dict(enumerate(factor.fronts))
 
-    def factor(self) -> BandCholesky | BlockCholesky | DenseCholesky:
-        """The factored stiffness, worked out once."""
-        return self._factor
+    def factor(self) -> Portions[None]:
+        """Factors the stiffness, which else happens when it is needed first."""
+        if "_factor" not in vars(self):
+            vars(self)["_factor"] = yield from self._factored()
 
     @property
     def points(self) -> Array:

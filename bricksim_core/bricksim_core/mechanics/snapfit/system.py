@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
+from bricksim_core.mechanics.portions import Portions, at_once, solve_cost
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.band import multiplied
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
@@ -85,6 +86,12 @@ COMPACT = 240
 
 LARGE = 400
 """Joints from which on Newton's method needs no guess to be quicker than what gives one."""
+
+_BOUND = 0.003
+"""Cost of `ChangeBound` for each part."""
+
+_YIELDING = 3.0
+"""Times the cost of a solve without yielding that yielding costs."""
 
 _HARDLY = 0.01
 """Part of the weight by which a load may differ from the last one for the last answer to be tried;
@@ -317,6 +324,11 @@ class SnapFitSystem:
 
         `Solution.contact_force` goes by `contacts`.
         """
+        return at_once(self.solving(loads, tolerance))
+
+    def solving(self, loads: Array, tolerance: float = 0.0) -> Portions[Solution]:
+        """What `solve` gives, in portions."""
+        cost = solve_cost(len(loads))
         start = time.perf_counter()
         if self._last is not None and np.array_equal(loads, self._last[0]):
             return replace(
@@ -333,11 +345,14 @@ class SnapFitSystem:
                 imbalance=imbalance,
                 solve_time=time.perf_counter() - start,
             )
+        yield cost
         displacements = self._structure.displacements(free_loads)
         status, message = SolveStatus.SOLVED, ""
         self._elastic = None
         yielded = self._unyielding(displacements, free_loads)
         if yielded is None:
+            # Later it is mostly the same that yields.
+            yield cost if len(self._guess) else _YIELDING * cost
             yielded = self._yielding(displacements, free_loads)
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
@@ -386,10 +401,13 @@ class SnapFitSystem:
         yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
 
-    def prepare(self) -> None:
+    def prepare(self) -> Portions[None]:
         """Factors the bonded structure; see `ComponentSystem.prepare`."""
-        self._structure.factor()
+        yield from self._structure.factor()
+        count = len(self._held)
+        yield _BOUND * count
         _ = self._bound  # the first frames need it, too
+        yield solve_cost(count)
         self._structure.rough_displacements(np.zeros(self._structure.size))  # and hits this
 
     @property
