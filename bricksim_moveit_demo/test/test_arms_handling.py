@@ -96,6 +96,27 @@ def test_force_limit_ends_an_insertion_that_cannot_succeed():
     assert not b.world.graph.connections_of(1)
 
 
+def test_press_ends_at_once_when_far_more_than_wanted_is_felt():
+    """The plate comes up by half a millimetre in the middle of the press: 14 N at once."""
+    config = SimulatorConfig(assembly=AssemblyThresholds(enabled=False))
+    parameters = TaskParameters(tries=1, press_force=10.0)
+    b = bench({1: BRICK}, {1: yawed(0.42, 0.22)}, config=config, parameters=parameters)
+    felt = []
+
+    def watch(_):
+        if felt or (b.stages and b.stages[-1] is Stage.PRESSING):
+            felt.append(-b.handler.motion.controller.wrench[2])
+            if len(felt) == 3:
+                b.simulator.teleport(0, yawed(0.5, 0.0, 0.0005), allow_overlap=True)
+
+    b.world.listeners.append(watch)
+    report = b.handler.pick_and_insert(GOAL)
+    assert report.outcome is Outcome.FORCE_LIMIT
+    assert "N along the insertion axis" in report.message and "limit 10.0 N" in report.message
+    assert min(felt[:6]) < -12.0  # 1.2 times the limit
+    assert min(felt[12:30]) > -1.0
+
+
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
