@@ -244,7 +244,7 @@ class BreakageDetector:
         entry.age += dt
         if entry.system is None:
             yield _SET_UP + _SET_UP_EACH * len(loads)
-            yield from self._system(entry).prepare()
+            yield from self._system(entry).factor()
         system = self._system(entry)
         # Loads of an impact are gone before much can yield; the criterion looks at what slides.
         real = loads if impact == 1.0 else loads * impact
@@ -373,7 +373,7 @@ class BreakageDetector:
             return
         for entry in self._entries.values():
             if entry.system is None and entry.origin is None and len(entry.layout.connection_ids):
-                at_once(self._system(entry).prepare())
+                self._system(entry).prepare()
 
     def snapshot(self) -> object:
         """Everything that the next findings hang on, to be given to `restore`."""

@@ -518,9 +518,12 @@ class PaperSystem:
         yield _COST * len(loads)
         return self.solve(loads, tolerance)
 
-    def prepare(self) -> Portions[None]:
+    def factor(self) -> Portions[None]:
         """Nothing: the programs are set up in `solve` (see `ComponentSystem`)."""
         yield 0.0
+
+    def prepare(self) -> None:
+        """Nothing as well."""
 
     def safety_factor(self, loads: Array) -> LimitLoad:
         """The greatest multiple of the loads that meets all limits (see `ComponentSystem`).

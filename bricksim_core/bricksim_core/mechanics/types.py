@@ -154,7 +154,11 @@ class ComponentSystem(Protocol):
         """What `solve` gives, in portions."""
         ...
 
-    def prepare(self) -> Portions[None]:
+    def factor(self) -> Portions[None]:
+        """Does the first part of what `prepare` does."""
+        ...
+
+    def prepare(self) -> None:
         """Works out what every solve needs, so that the first one is as quick as the others.
 
         No answer hangs on whether it was called.

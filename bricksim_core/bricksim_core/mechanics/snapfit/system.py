@@ -87,9 +87,6 @@ COMPACT = 240
 LARGE = 400
 """Joints from which on Newton's method needs no guess to be quicker than what gives one."""
 
-_BOUND = 0.003
-"""Cost of `ChangeBound` for each part."""
-
 _YIELDING = 3.0
 """Times the cost of a solve without yielding that yielding costs."""
 
@@ -401,14 +398,15 @@ class SnapFitSystem:
         yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
 
-    def prepare(self) -> Portions[None]:
-        """Factors the bonded structure; see `ComponentSystem.prepare`."""
+    def factor(self) -> Portions[None]:
+        """Factors the bonded structure; see `ComponentSystem.factor`."""
         yield from self._structure.factor()
-        count = len(self._held)
-        yield _BOUND * count
-        _ = self._bound  # the first frames need it, too
-        yield solve_cost(count)
-        self._structure.rough_displacements(np.zeros(self._structure.size))  # and hits this
+
+    def prepare(self) -> None:
+        """Factors it and what else the first frames need; see `ComponentSystem.prepare`."""
+        at_once(self.factor())
+        _ = self._bound
+        self._structure.rough_displacements(np.zeros(self._structure.size))
 
     @property
     def strength(self) -> Array:
