@@ -21,14 +21,18 @@ from arms_ros_support import (
     spawn,
 )
 from arms_support import bricks, yawed
+from builtin_interfaces.msg import Duration
+from control_msgs.action import FollowJointTrajectory
 from geometry_msgs.msg import Point, Pose, PoseStamped, Quaternion
 from ros_client import ros_client
 from sensor_msgs.msg import JointState
 from simulation_interfaces.srv import ResetSimulation
+from trajectory_msgs.msg import JointTrajectoryPoint
 
 from bricksim_core.formats import Format, format_structure
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph, Structure
+from bricksim_moveit_demo.description import READY, one_arm
 from bricksim_msgs import action, msg
 
 DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
@@ -209,6 +213,29 @@ def test_a_build_that_is_canceled_at_every_stage_goes_on_with_the_next_goal() ->
         assert answer.status == GoalStatus.STATUS_SUCCEEDED, answer.result
         assert (answer.result.inserted, answer.result.total) == (2, 2)
         assert connections(ros) == [(plate, first), (first, second)]
+
+
+def test_a_task_ends_the_motion_of_another_client_and_lets_none_begin() -> None:
+    with ros_client() as ros:
+        plate, first, _ = lay_out(ros)
+        follow = ros.action(FollowJointTrajectory, "fr3_controller/follow_joint_trajectory")
+        slow = FollowJointTrajectory.Goal()
+        slow.trajectory.joint_names = list(one_arm()[0].joints)
+        end = [0.3, *READY[1:]]
+        slow.trajectory.points = [
+            JointTrajectoryPoint(positions=end, time_from_start=Duration(sec=600))
+        ]
+        moving = ros.goal(follow, slow)
+        insert = ros.action(action.PickAndInsert, "pick_and_insert")
+        task = StoppedTask(ros, insert, action.PickAndInsert.Goal(part_id=first, target_part=plate))
+        task.until("approaching")
+        for goal, text in (
+            (moving, "preempted by pick_and_insert"),
+            (ros.goal(follow, slow), "busy with pick_and_insert"),
+        ):
+            answer = ros.result(goal)
+            assert answer.status == ABORTED and text in answer.result.error_string
+        assert task.cancel().status == CANCELED
 
 
 def test_time_runs_while_planning_where_it_keeps_a_pace() -> None:
