@@ -185,9 +185,10 @@ class SnapFitSystem:
         self._floating = not self._anchored.any() and not len(resting)
         held = self._anchored.copy()
         if self._floating:
-            # The loads of a floating component are in balance: any part may be the reference.
+            # The loads of a floating component are in balance: any part may be the reference. From
+            # one that much holds the fewest others move in a mechanism: little is lost by rounding.
             known = -1 if descent is None else descent.reference
-            held[int(np.argmax(layout.masses)) if known < 0 else known] = True
+            held[int(np.argmax(_holding(joints, len(held)))) if known < 0 else known] = True
         self._held = held
 
         area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
@@ -537,6 +538,12 @@ def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, 
     ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), footprint)
     push = np.maximum(yielded.push, 0.0)
     return studs, np.concatenate([corners.reshape(-1), ground.reshape(-1), push])
+
+
+def _holding(joints: Joints, parts: int) -> Array:
+    """(N,) pull-off strength of all joints of each part [N]."""
+    both = np.concatenate([joints.lower, joints.upper])
+    return np.bincount(both, np.tile(joints.pull, 2), parts)
 
 
 @dataclass(frozen=True, eq=False)
