@@ -115,7 +115,7 @@ def test_a_free_block_fails_at_the_brick_that_is_pulled(layers, rows):
     assert utilization > 1.1
     limit = system.safety_factor(loads)
     assert limit.factor == pytest.approx(1.0 / utilization, rel=1e-8)
-    assert [0] == [layout.stud_index[k] for k in limit.mechanism]
+    assert [layout.stud_index[k] for k in limit.mechanism] == [0]
 
 
 def test_what_the_ground_cannot_hold_at_any_size():
