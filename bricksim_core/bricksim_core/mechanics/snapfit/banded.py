@@ -8,13 +8,14 @@ cost does not hang on how many there are.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.snapfit.band import add_squares, factor_band, solved_in_band
 from bricksim_core.mechanics.snapfit.newton import (
-    BALANCED,
     ROUNDING,
     forces_of,
     held_back,
@@ -30,6 +31,32 @@ _PATIENCE = 5
 
 _REFINEMENTS = 3
 
+_BALANCED = 5e-9
+"""What may be left unbalanced, over the greatest force: more than in large structures (`newton`),
+whose arms make more of it."""
+
+
+class Kept(NamedTuple):
+    """What of an active set solves that only grant more overload have in common.
+
+    Attributes:
+        release: See `yielding_rows`.
+        pressing: See there.
+        parting: See there.
+        factor: (F, w) band of the stiffness matrix, factored; empty if nothing is known.
+    """
+
+    release: Array
+    pressing: Array
+    parting: Array
+    factor: Array
+
+    @staticmethod
+    def nothing() -> Kept:
+        """Before the first solve."""
+        none = np.zeros((0, 6))
+        return Kept(none, np.zeros(0), none, none)
+
 
 @compiled
 def settled_in_band(
@@ -42,7 +69,8 @@ def settled_in_band(
     loads: Array,
     known: NDArray[np.bool_],
     active: NDArray[np.bool_],
-) -> tuple[Array, Array, Array, Array, bool]:
+    kept: Kept,
+) -> tuple[Array, Array, Array, Array, bool, Kept]:
     """Finds which of the known rows yield and which contacts are closed, and the forces.
 
     Args:
@@ -55,11 +83,12 @@ def settled_in_band(
         loads: (F,) scaled loads [N].
         known: (J * ROWS + V,) which members are asked for.
         active: (J * ROWS + V,) which are active: the guess, then what was found.
+        kept: Of these, nothing if it is not known.
 
     Returns:
         (J, 6) scaled wrenches and (V,) pushes [N], (J * ROWS + V,) multipliers of active members
-        (nan for others), (J * ROWS,) by how much rows are exceeded that are not known, and whether
-        the active set was found.
+        (nan for others), (J * ROWS,) by how much rows are exceeded that are not known, whether the
+        active set was found, and what is kept of it.
     """
     value, column, start, weight, every, softness = plain
     joints, rows, _ = every.shape
@@ -72,11 +101,14 @@ def settled_in_band(
     fewest, patience = len(active) + 1, _PATIENCE
     while True:
         own = np.flatnonzero(active[:first])
-        release, pressing, parting, blocks = yielding_rows(own, every, stiffness, softness)
         firm = np.where(active[first:], weight[6 * joints :], 0.0)
-        factor = _band(value, column, start, blocks, firm, len(loads), width)
-        if not factor_band(factor):
-            return wrench, push, multiplier, excess, False
+        if not len(kept.factor):
+            release, pressing, parting, blocks = yielding_rows(own, every, stiffness, softness)
+            factor = _band(value, column, start, blocks, firm, len(loads), width)
+            if not factor_band(factor):
+                return wrench, push, multiplier, excess, False, kept
+            kept = Kept(release, pressing, parting, factor)
+        release, pressing, parting, factor = kept
         held = held_back(own, pressing, parting, limit - granted, granted_row)
         displaced, last, worst, goal = np.zeros(len(loads)), np.inf, np.inf, load
         mu, closing, lack = held, gap, loads
@@ -102,8 +134,8 @@ def settled_in_band(
                 last = worst
             if refinement < _REFINEMENTS:
                 displaced = displaced + solved_in_band(factor, lack)
-        if not min(worst, last) <= BALANCED * goal:
-            return wrench, push, multiplier, excess, False
+        if not min(worst, last) <= _BALANCED * goal:
+            return wrench, push, multiplier, excess, False, kept
 
         greatest, overload = 0.0, -granted
         multiplier[:] = np.nan
@@ -135,11 +167,12 @@ def settled_in_band(
                 wrong[member] = weight[6 * joints + v] * closing[v] > PUSH_TOLERANCE
             number += wrong[member]
         if number == 0:
-            return wrench, push, multiplier, excess, True
+            return wrench, push, multiplier, excess, True, kept
         patience = _PATIENCE if number < fewest else patience - 1
         fewest = min(fewest, number)
         if patience == 0:
-            return wrench, push, multiplier, excess, False
+            return wrench, push, multiplier, excess, False, kept
+        kept = Kept(release, pressing, parting, factor[:0])
         for member in range(len(active)):
             if wrong[member]:
                 active[member] = not active[member]

@@ -30,7 +30,7 @@ from bricksim_core.mechanics.snapfit.band import (
     solve_in_band,
     solved_in_band,
 )
-from bricksim_core.mechanics.snapfit.banded import settled_in_band
+from bricksim_core.mechanics.snapfit.banded import Kept, settled_in_band
 from bricksim_core.mechanics.snapfit.dissection import sweep
 from bricksim_core.mechanics.snapfit.joints import ROWS
 from bricksim_core.mechanics.snapfit.pivoting import pivoted
@@ -177,9 +177,15 @@ class _Search(ABC):
 class _BandSearch(_Search):
     """For many unknowns."""
 
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        self._kept, self._kept_of = Kept.nothing(), self._active.copy()
+
     def _found(self, granted: Granted) -> tuple[Array, Array, Array, Array, bool]:
         structure = self._structure
-        return settled_in_band(
+        if not np.array_equal(self._kept_of, self._active):
+            self._kept = Kept.nothing()
+        *forces, found, self._kept = settled_in_band(
             structure.plain,
             structure.width,
             self._gap,
@@ -189,7 +195,11 @@ class _BandSearch(_Search):
             self._loads,
             self._known,
             self._active,
+            self._kept,
         )
+        self._kept_of = self._active.copy()
+        wrench, push, multiplier, excess = forces
+        return wrench, push, multiplier, excess, found
 
 
 class _DenseSearch(_Search):
