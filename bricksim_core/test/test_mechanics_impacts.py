@@ -228,7 +228,7 @@ WAYS = [
     {"rate": 480.0},
     {"rate": 60.0, "substeps": 32, "constant": 1 / 960},
 ]
-"""Frames from 1/60 to 1/480 s; and contacts nine times as stiff."""
+"""Frames from 1/60 to 1/480 s; and contacts with an eighth of the time constant."""
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -298,6 +298,34 @@ def test_a_tumble_after_a_hit_is_the_same_for_all_steps(guitar, euler):
     for rate in (60.0, 120.0):
         errors = np.linalg.norm(spins(rate) - converged, axis=1) / speeds
         assert errors.mean() < 0.05 and errors.max() < 0.08
+
+
+def test_the_peak_force_hangs_on_the_contacts_and_not_on_the_step(guitar):
+    """The greatest force of the ground in a step. Contacts of an eighth of the time constant stop
+    the same momentum in an eighth of the time."""
+
+    def peak(rate: float, substeps: int = 4, constant: float = 1 / 120) -> float:
+        off = BreakageThresholds(enabled=False)
+        config = SimulatorConfig(frame_rate=rate, substeps=substeps, breakage=off)
+        contact = ContactParameters(time_constant=constant)
+        engine = MujocoEngine(config.timestep, config.gravity, config.ground, contact)
+        simulator = Simulator(engine, config)
+        simulator.spawn(guitar, standing(guitar, rotation_from_degrees(0, 90, 0), 0.144), fixed=())
+        forces = [0.0]
+
+        def look_back() -> None:
+            if (last := simulator._last) is not None:
+                parts = last.parts or (last,)
+                forces.extend(part.contacts.normal_impulse.sum() / part.dt for part in parts)
+
+        simulator.before_substep.append(look_back)
+        for _ in range(round(0.2 * rate)):
+            simulator.step()
+        return max(forces)
+
+    first, *others, stiff = (peak(**way) for way in WAYS)
+    assert others == pytest.approx([first] * 3, rel=0.1)
+    assert stiff / first == pytest.approx(8.0, rel=0.15)
 
 
 def test_the_original_way_hangs_on_the_time_step(guitar):
