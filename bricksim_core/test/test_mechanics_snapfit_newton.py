@@ -19,7 +19,7 @@ from bricksim_core.mechanics.snapfit import SnapFitModel, whole
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import ROWS
-from bricksim_core.mechanics.snapfit.newton import NewtonSolver
+from bricksim_core.mechanics.snapfit.newton import NewtonSolver, yielding_rows
 from bricksim_core.mechanics.snapfit.whole import interior_point
 from bricksim_core.mechanics.snapfit.yielding import Granted, Yielded, hardened
 from bricksim_core.mechanics.types import SolveStatus
@@ -60,6 +60,16 @@ def test_agrees_with_the_search_member_by_member(wide, high, share):
     solution = system.solve(loads)
     assert solution.status is SolveStatus.SOLVED
     assert (solution.utilization.max() > 1.01) == (share > 1.0)
+
+
+def test_rows_that_are_the_same_to_rounding_are_told():
+    """Two active rows of a joint without softness to set them apart."""
+    every = np.zeros((1, ROWS, 6))
+    every[0, :2, 2] = 1.0
+    stiffness, own = np.ones((1, 6)), np.array([0, 1])
+    yielding_rows(own, every, stiffness, np.array([1.0]))
+    with pytest.raises(np.linalg.LinAlgError):
+        yielding_rows(own, every, stiffness, np.array([0.0]))
 
 
 def test_agrees_with_the_formulation_by_points():

@@ -344,12 +344,18 @@ def yielding_rows(
 
 @compiled
 def _eliminate(table: Array, width: int, columns: int) -> None:
-    """Solves A X = B in a table of (width, columns) [A, B], by Gauss with pivots; X replaces B."""
+    """Solves A X = B in a table of (width, columns) [A, B], by Gauss with pivots; X replaces B.
+
+    Raises:
+        LinAlgError: A is singular.
+    """
     for k in range(width):
         pivot = k
         for i in range(k + 1, width):
             if abs(table[i, k]) > abs(table[pivot, k]):
                 pivot = i
+        if table[pivot, k] == 0.0:
+            raise np.linalg.LinAlgError("singular")
         if pivot != k:
             for c in range(k, columns):
                 table[k, c], table[pivot, c] = table[pivot, c], table[k, c]
