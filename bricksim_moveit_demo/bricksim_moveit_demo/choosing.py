@@ -177,7 +177,7 @@ class GraspChooser:
         seat: tuple[int, Array],
         grip: tuple[int, Grasp],
         up: Array,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array, Array]:
         """Where a held brick comes down onto its seat: beside it where there are edges to be met,
         if there is room for that.
 
@@ -189,8 +189,8 @@ class GraspChooser:
             up: (3,) direction from which it comes, world.
 
         Returns:
-            (7,) joint positions at the beginning [rad] and the (3,) distance from the seat [m],
-            across the axis.
+            (7,) joint positions at the beginning [rad] and (3,) distances from the seat [m], across
+            the axis; see `aside`.
 
         Raises:
             PlanningError: There is no way.
@@ -198,15 +198,17 @@ class GraspChooser:
         p, graph = self._parameters, self._motion.world.graph
         part, grasp = grip
         moving = graph.component_parts(graph.component_of(part))
-        offset = aside(self._motion.world, moving, seat, grip, p.side_clearance)
+        apart, off = aside(
+            self._motion.world, moving, seat, grip, p.side_clearance, p.least_press_force
+        )
         failure: PlanningError | None = None
-        for shift in (offset, np.zeros(3)) if offset.any() else (offset,):
+        for share in (1.0, 0.0) if apart.any() or off.any() else (0.0,):
             end = self._at(part, *seat) @ grasp.part_T_tool
-            end[:3, 3] += shift
+            end[:3, 3] += share * (apart + off)
             begin = end.copy()
             begin[:3, 3] += p.approach_height * up
             try:
-                return self.line_start(free, sliding, begin, end), shift
+                return self.line_start(free, sliding, begin, end), share * apart, share * off
             except PlanningError as error:
                 failure = error
         assert failure is not None

@@ -337,7 +337,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
     scene = world.planning_scene()
     seat, carried = (goal.part, world_T_seat), motion.carried()
     sliding = scene.allowing(hand.chooser.sliding_pairs(carried, *seat))
-    start, aside = hand.chooser.way_down(scene, sliding, seat, (motion.held, hand.grasp), up)
+    start, aside, off = hand.chooser.way_down(scene, sliding, seat, (motion.held, hand.grasp), up)
     motion.go_to_joints([start])
     hand.require_grip()
     hand.require_whole(job.wanted.parts, "on the way")
@@ -359,7 +359,7 @@ def _insert(hand: Hand, job: InsertionTask, world_T_seat: Array) -> None:
         if first is not None:
             above = p.approach_height * up
             pressing.lean(pivot + above, transform_points(known, first) + above)
-        pressing.descend(p.approach_height, edges=edges(world, carried, seat), aside=aside)
+        pressing.descend(p.approach_height, edges=edges(world, carried, seat), aside=aside, off=off)
         hand.enter(Stage.PRESSING)
         connected = (
             pressing.press(gentle)

@@ -29,7 +29,8 @@ class TaskParameters:
         lift_height: How high a brick is lifted after a grasp [m].
         approach_speed: Speed of the last straight piece before a grasp [m/s].
         descend_speed: Speed of the descent until contact [m/s].
-        edge_speed: Speed where the brick may meet edges of its neighbours [m/s].
+        edge_speed: Greatest speed where the brick may meet edges of its neighbours [m/s]; less
+            where only a gentle press is borne.
         contact_speed: Greatest speed close above the expected contact [m/s]; less where only a
             gentle press is borne.
         contact_zone: Height above the expected contact where that begins [m].

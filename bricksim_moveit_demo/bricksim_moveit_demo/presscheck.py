@@ -302,6 +302,17 @@ def stays_whole(world: Scene, parts: Collection[int], held: Collection[int] = ()
     return not PressCheck(world, parts, held, ()).verdict(1.0, 1.0).reason
 
 
+def bears(world: Scene, part: int, place: Array, force: float) -> bool:
+    """Whether what stands there bears a force [N] down on a part at a place ((3,) [m], world)."""
+    graph = world.graph
+    parts = graph.component_parts(graph.component_of(part))
+    structure = PressCheck(world, (), (), ())._structure(parts, world.fixed_parts)
+    com = transform_points(structure.part_poses()[part], graph.part(part).shape.com)
+    down = np.array([0.0, 0.0, -1.0])
+    load = np.concatenate([down, np.cross(place - com, down)])
+    return not _failure([_Side(structure, [{part: load}])], force)
+
+
 def _failure(sides: Iterable[_Side], force: float) -> str:
     """What gives way under a press [N] with its margin; empty if nothing does."""
     for side in sides:

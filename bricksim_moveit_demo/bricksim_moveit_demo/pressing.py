@@ -36,8 +36,14 @@ _OVERTRAVEL = 0.004
 """How far below the expected height [m] contact is awaited."""
 _EARLY = 0.006
 """Contact this far above the studs [m] is with something else."""
+_LEDGE = STUD_HEIGHT + 0.0005
+"""How far below the tops of the studs beside it a brick has passed the body's edge, too [m]."""
+_BEYOND = 2.0
+"""How far it moves back where it came down off its seat, by that distance [-]."""
 _EDGES = 4
 """How often the brick may rest on an edge on its way down."""
+_LOOSE = 0.25
+"""Share of the force that counts as contact [-] below which it rests on the edge no more."""
 _DROP = 0.001
 """Height that it must lose to count as past an edge [m]."""
 _STUCK = 0.5
@@ -62,6 +68,9 @@ _SIDE_FORCE = 2.0
 _SIDE_SHARE = 0.04
 """The same as a share of the greatest force along it [-]: a column that hardly bears the press from
 above bears less from the side."""
+_DRAG_SHARE = 0.2
+"""Share of the greatest force along it [-] that a search may meet from the side before it slows
+down: a column of 1x2 bricks that bears 2.4 N from above bears 0.47 N from the side (`analyze`)."""
 _SIDE_COMPLIANCE = 1e-3
 """How fast it does [m/s/N]."""
 _BREAKAWAY_SPEED, _BREAKAWAY_RATE = 3e-4, 1e-4
@@ -174,17 +183,20 @@ class Pressing:
         self,
         distance: float,
         studs: bool = True,
-        edges: float = 0.0,
+        edges: Sequence[float] = (),
         aside: Array | None = None,
+        off: Array | None = None,
     ) -> None:
         """Moves down until contact with the seat, past edges of what stands beside it.
 
         Args:
             distance: How far above its seat the brick is [m].
             studs: False if there are no studs to meet first (the table).
-            edges: Height above the seat up to which the brick may meet what stands beside it [m].
+            edges: Heights above the seat at which the brick may meet studs, its own among them [m].
             aside: (3,) how far from its seat the brick comes down, across the axis [m]; just above
                 the studs it moves back. None: not at all.
+            off: (3,) how far from its seat it comes down besides, onto what stands beside it, and
+                slips back there.
 
         Raises:
             TaskError: Contact came too early (COLLISION) or not at all (BRICK_LOST).
@@ -193,8 +205,12 @@ class Pressing:
         limit = distance + _OVERTRAVEL
         start = self._height()
         seat = distance - (STUD_HEIGHT if studs else 0.0)
+        # What stands there bears that much, or the brick would not come down on it.
+        borne = p.least_press_force if off is not None and off.any() else self._limit
+        edge_speed = min(p.edge_speed, self._landing_speed(borne))
+        touch = min(self._contact, _LANDING_SHARE * borne)
         for _ in range(_EDGES):
-            while self.force < self._contact and not self.formed():
+            while self.force < touch and not self.formed():
                 travelled = start - self._height()
                 if travelled > limit:
                     self._motion.controller.hold()
@@ -207,12 +223,11 @@ class Pressing:
                 if aside is not None and above < p.contact_zone:
                     self._sidle(-aside)
                     aside = None
-                speed = p.edge_speed if above < edges + p.contact_zone else p.descend_speed
-                self._step(-(self._landing if above < p.contact_zone else speed))
+                self._step(-self._coming_down(above, edges, edge_speed))
             above = seat - (start - self._height())
             if above <= _EARLY or self.formed():
                 return
-            if not studs or not self._slip_past():
+            if not studs or not self._slip_past(off):
                 break
         self._motion.controller.hold()
         raise TaskError(
@@ -279,14 +294,15 @@ class Pressing:
                 return True
         return bool(self.formed())
 
-    def _searching(self, force: float) -> Iterator[None]:
-        """Follows the search path while pressing with a force [N], a control period at a time."""
+    def _searching(self, force: float, way: Array | None = None) -> Iterator[None]:
+        """Follows the search path while pressing with a force [N], a control period at a time; or a
+        straight way ((3,) [m]) and back."""
         start = self._motion.tool
         before, yaw_before = np.zeros(3), 0.0
         force = min(force, max(_SWING * self._limit, self._contact))
         room = self._limit - force
         speed = min(max(_CATCH_SPEED * room, _LEAST_SEARCH), self._parameters.search_speed)
-        for offset, yaw in self._spiral(speed):
+        for offset, yaw in self._spiral(speed) if way is None else self._straight(way, speed):
             here = self._motion.tool
             missing = self._across(start[:3, 3] + offset - here[:3, 3])
             turn = yaw - _yaw_between(start, here, self._axis)
@@ -350,6 +366,28 @@ class Pressing:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _coming_down(self, above: float, edges: Sequence[float], edge_speed: float) -> float:
+        """Speed [m/s] at a height above the contact with the seat's studs [m].
+
+        Args:
+            above: The height.
+            edges: Heights above the seat at which the brick may meet studs [m].
+            edge_speed: Speed there [m/s].
+        """
+        p = self._parameters
+        if above < p.contact_zone:
+            return self._landing
+        over = [above + STUD_HEIGHT - edge for edge in edges]
+        if any(-_LEDGE < height < p.contact_zone for height in over):
+            return edge_speed
+        near = any(height < p.contact_zone + STUD_HEIGHT for height in over)
+        return p.edge_speed if near else p.descend_speed
+
+    @staticmethod
+    def _landing_speed(force: float) -> float:
+        """Speed [m/s] of a landing that is to bring no more than a share of a force [N]."""
+        return max(_LANDING_SHARE * force / _LANDING, _LEAST_SPEED)
+
     def _tilt_to(self, pivot: Array, place: Array) -> Array:
         """(3,) tilt [rad] about a pivot towards a place ((3,) [m]); none where that is above it."""
         about = np.cross(self._axis, self._across(place - pivot))
@@ -366,16 +404,29 @@ class Pressing:
         spin = change / self._period()
         return np.cross(spin, self._motion.tool[:3, 3] - pivot), spin
 
-    def _slip_past(self) -> bool:
-        """Moves sideways along the search path, pressing lightly, until the brick drops.
+    def _slip_past(self, off: Array | None) -> bool:
+        """Moves sideways, pressing lightly, until the brick drops: back where it came down off its
+        seat ((3,) [m]), then along the search path.
 
         Returns:
             False if it stays where it is.
         """
         edge = self._height()
-        for _ in self._searching(self._contact):
-            if edge - self._height() > _DROP or self.formed():
-                return True
+
+        def dropped() -> bool:
+            return edge - self._height() > _DROP or bool(self.formed())
+
+        back = [] if off is None or not off.any() else [-_BEYOND * off]
+        falling = math.ceil(_DROP / (_LEAST_SPEED * self._period()))
+        for way in (*back, None):
+            for _ in self._searching(self._contact, way):
+                # Over the gap it goes straight down: moved on meanwhile, it would land beyond.
+                for _ in range(falling):
+                    if self.force > _LOOSE * self._contact or dropped():
+                        break
+                    self._push(self._contact)
+                if dropped():
+                    return True
         return False
 
     def _sidle(self, offset: Array) -> None:
@@ -459,7 +510,8 @@ class Pressing:
     def _give(self) -> float:
         """Share of the search's speed [-] that is left against a force from the side: what does
         not give way is not dragged along."""
-        return float(np.clip(2.0 - self._side() / _SIDE_FORCE, 0.0, 1.0))
+        allowed = min(_SIDE_FORCE, _DRAG_SHARE * self._limit)
+        return float(np.clip(2.0 - self._side() / allowed, 0.0, 1.0))
 
     def _across(self, vector: Array) -> Array:
         """The part of a vector across the axis."""
@@ -498,6 +550,12 @@ class Pressing:
                     f"connection {key} of what is in the hand broke under {self.force:.1f} N",
                     Outcome.STRUCTURE_BROKE,
                 )
+
+    def _straight(self, way: Array, speed: float) -> Iterator[tuple[Array, float]]:
+        """Offsets [m] along a way ((3,) [m]) and back at a speed [m/s], and no yaws."""
+        steps = math.ceil(float(np.linalg.norm(way)) / (speed * self._period()))
+        for step in (*range(1, steps + 1), *range(steps - 1, -1, -1)):
+            yield way * (step / steps), 0.0
 
     def _spiral(self, speed: float) -> Iterator[tuple[Array, float]]:
         """Offsets [m] across the axis and yaws [rad] at a speed [m/s]: outwards on a spiral and

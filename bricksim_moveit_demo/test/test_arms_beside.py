@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from arms_support import yawed
 
+from bricksim_core.events import EventKind
 from bricksim_core.formats import parse_structure
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import inverse
@@ -25,6 +26,8 @@ from bricksim_moveit_demo.world import Noise, SimulatedWorld
 P = TaskParameters()
 LENGTHWISE = "2x6 (4,3,0)\n2x2 (2,3,0)\n2x2 (6,3,0)\n2x2 (1,9,0)"
 """A brick of 2 x 6 studs between two that are flush with one of its ends."""
+ENCLOSED = "2x6 (4,4,1)\n2x2 (4,6,0)\n2x2 (4,2,0)\n2x2 (4,2,1)\n1x2 (4,16,0)\n2x8 (4,10,1)"
+"""A seat between a brick that stands firm and one that hangs on its far end."""
 
 
 def _scene(text: str, noise: Noise | None = None) -> tuple[SimulatedWorld, InsertionGoal]:
@@ -41,7 +44,7 @@ def _scene(text: str, noise: Noise | None = None) -> tuple[SimulatedWorld, Inser
     loose = loose_bricks(whole, {1: yawed(0.42, 0.28)})
     simulator.spawn(loose, np.eye(4), part_ids={1: 1})
     (link,) = graph.connections_of(1)
-    goal = InsertionGoal(1, plate, link.offset, link.yaw)
+    goal = InsertionGoal(1, link.stud_part, link.offset, link.yaw)
     return SimulatedWorld(simulator, one_arm(), noise), goal
 
 
@@ -55,11 +58,31 @@ def test_fingertips_keep_off_what_is_flush_with_the_gripped_side():
     sides = next(g for g in grasps(shape, P) if g.width == pytest.approx(shape.size[1]))
     assert set(near(world, *seat)) == {0, 2, 3, 4}
     # Both neighbours stand on its two sides: no way across. Its end is at less y than its middle.
-    np.testing.assert_allclose(
-        aside(world, [1], seat, (1, ends), P.side_clearance), [0.0, -P.side_clearance, 0.0]
-    )
-    assert not aside(world, [1], seat, (1, sides), P.side_clearance).any()
-    assert edges(world, [1], seat) == pytest.approx(0.0096 + 0.0017)
+    apart, off = aside(world, [1], seat, (1, ends), P.side_clearance, 2.0)
+    np.testing.assert_allclose(apart, [0.0, -P.side_clearance, 0.0])
+    assert not off.any()  # both neighbours stand on the plate
+    assert not np.any(aside(world, [1], seat, (1, sides), P.side_clearance, 2.0))
+    assert edges(world, [1], seat) == pytest.approx((0.0017, 0.0096 + 0.0017))
+
+
+def test_brick_comes_down_off_the_weaker_of_two_neighbors():
+    """One of them hangs on two studs, 56 mm from the edge that may be landed on: it bears 0.1 N
+    there, but not 2 N."""
+    world, goal = _scene(ENCLOSED)
+    seat = (1, seat_pose(world, goal))
+    grip = (1, next(iter(grasps(world.graph.part(1).shape, P))))
+    weak, gentle = (aside(world, [1], seat, grip, P.side_clearance, f) for f in (2.0, 0.1))
+    assert not np.any(gentle) and not weak[0].any()
+    np.testing.assert_allclose(weak[1], [0.0, -0.001, 0.0], atol=1e-9)
+
+
+def test_what_hardly_bears_itself_is_not_landed_on():
+    """Landed on at 10 mm/s, or run into from the gap, its foot breaks (this seed, without)."""
+    world, goal = _scene(ENCLOSED, Noise.of(1.0, 2.0))
+    planner = EmbeddedPlanner(one_arm(), PlanningOptions(seed=0))
+    report = BrickHandler(world, planner, one_arm()[0].name).pick_and_insert(goal)
+    assert report.success and report.tries == 1, report.message
+    assert not [event for event in world.events if event.kind is EventKind.BROKEN]
 
 
 def test_brick_between_flush_neighbors_is_inserted_with_noise():
