@@ -61,7 +61,9 @@ def recorded(folder: Path, topic: str) -> list[tuple[float, Any]]:
     """Time stamps [s] and messages of a topic in an episode's bag."""
     with AnyReader([folder / "bag"]) as reader:
         connections = [c for c in reader.connections if c.topic == topic]
-        read = [reader.deserialize(raw, c.msgtype) for c, _, raw in reader.messages(connections)]
+        read: list[Any] = [
+            reader.deserialize(raw, c.msgtype) for c, _, raw in reader.messages(connections)
+        ]
     return [(m.header.stamp.sec + m.header.stamp.nanosec * 1e-9, m) for m in read]
 
 
