@@ -208,9 +208,9 @@ def test_brick_that_one_arm_does_not_reach_is_brought_by_the_other():
     """It lies where only the right arm picks; its seat is where only the left arm presses."""
     structure = parse_structure("2x4 (4,4,0)\n", baseplate=(8, 8))
     simulator = Simulator()
-    layout = TableLayout(seat=(0.3, 0.0), places={1: (0.88, 0.3, 0.3)})
+    layout = TableLayout(seat=(0.3, 0.0), places={1: (0.98, 0.3, 0.3)})
     Supply(simulator, structure, layout)
-    arms = two_arms()
+    arms = two_arms(1.2)
     world = SimulatedWorld(simulator, arms)
     planner = EmbeddedPlanner(arms, PlanningOptions())
     handlers = {arm.name: BrickHandler(world, planner, arm.name) for arm in arms}
