@@ -27,16 +27,11 @@ def generate_launch_description() -> LaunchDescription:
     return launching.checked(
         [
             DeclareLaunchArgument("structure", description="Structure file of any known format"),
-            DeclareLaunchArgument(
-                "arms",
-                default_value="1",
-                choices=["1", "2"],
-                description="Number of arms",
-            ),
-            DeclareLaunchArgument(
+            launching.argument("arms", "1", "Number of arms", ("1", "2")),
+            launching.argument(
                 "layout",
-                default_value="packing",
-                description="How the bricks lie: packing (at random, by the seed) or a YAML file",
+                "packing",
+                "How the bricks lie: packing (at random, by the seed) or a YAML file",
             ),
             *episodes.episode_arguments(),
         ],

@@ -5,7 +5,6 @@ ros2 launch bricksim_moveit_demo inhand.launch.py out:=out/inhand
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument
 
 from bricksim_moveit_demo.nodes import launching as episodes
 from bricksim_ros import launching
@@ -20,8 +19,5 @@ def _nodes(context: LaunchContext) -> list:
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    own = [
-        DeclareLaunchArgument(name, default_value="4x2", description=description)
-        for name, description in _BRICKS.items()
-    ]
+    own = [launching.argument(name, "4x2", text) for name, text in _BRICKS.items()]
     return launching.checked([*own, *episodes.episode_arguments()], _nodes)

@@ -6,10 +6,9 @@ ros2 launch bricksim_moveit_demo move_group.launch.py arms:=1
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument
 from launch_ros.actions import Node
 
-from bricksim_moveit_demo.description import one_arm, two_arms
+from bricksim_moveit_demo.description import arms_of
 from bricksim_moveit_demo.planning.moveit_configuration import move_group_parameters
 from bricksim_ros import launching
 
@@ -21,7 +20,7 @@ def _nodes(context: LaunchContext) -> list:
         get_package_prefix(_PACKAGE)
     except PackageNotFoundError:
         raise RuntimeError(f"{_PACKAGE} is not installed, expected a ROS 2 with MoveIt") from None
-    arms = one_arm() if launching.value(context, "arms") == "1" else two_arms()
+    arms = arms_of(int(launching.value(context, "arms")))
     parameters = move_group_parameters(arms, use_sim_time=launching.flag(context, "use_sim_time"))
     move_group = Node(
         package=_PACKAGE,
@@ -35,18 +34,11 @@ def _nodes(context: LaunchContext) -> list:
 
 def generate_launch_description() -> LaunchDescription:
     """Entry point of launch."""
-    both = ["true", "false"]
     return launching.checked(
         [
-            DeclareLaunchArgument(
-                "arms", default_value="1", choices=["1", "2"], description="Number of arms"
-            ),
-            DeclareLaunchArgument(
-                "namespace", default_value="", description="Namespace of move_group"
-            ),
-            DeclareLaunchArgument(
-                "use_sim_time", default_value="true", choices=both, description="Follow /clock"
-            ),
+            launching.argument("arms", "1", "Number of arms", ("1", "2")),
+            launching.argument("namespace", "", "Namespace of move_group"),
+            launching.argument("use_sim_time", "true", "Follow /clock", ("true", "false")),
         ],
         _nodes,
     )

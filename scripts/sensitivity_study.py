@@ -230,10 +230,9 @@ def first_impact(structure: Structure, euler, way, thresholds) -> tuple[list[int
     return sorted(pieces, reverse=True), 1e3 * slip, peak
 
 
-def drops(out: Path, quick: bool) -> None:
+def drops(out: Path, ways: dict[str, tuple[int, int, float]]) -> None:
     """Outcome of the guitar's drop by orientation, time step and contact stiffness."""
     guitar = read_structure(DATA / "brickgpt" / "texture_guitar.txt", baseplate=None)
-    ways = dict(list(WAYS.items())[:: 2 if quick else 1])
     at_once = BreakageThresholds(engagement=0.0, impact_time=math.inf)
     print("\n| lands | " + " | ".join(ways) + " |\n|---|" + "---|" * len(ways))
     slips = {}
@@ -260,9 +259,8 @@ def drops(out: Path, quick: bool) -> None:
     plt.close(figure)
 
 
-def other_drops(quick: bool) -> None:
+def other_drops(ways: dict[str, tuple[int, int, float]]) -> None:
     """Pieces and slips of other structures by orientation, time step and contact stiffness."""
-    ways = dict(list(WAYS.items())[:: 2 if quick else 1])
     print("\n| structure | lands | " + " | ".join(ways) + " |\n|---|---|" + "---|" * len(ways))
     for name, structure in OTHERS.items():
         for lands, euler in OTHER_ORIENTATIONS.items():
@@ -284,8 +282,9 @@ def main() -> None:
     friction_window()
     map_of_constants(options.out)
     monte_carlo(options.out, 40 if options.quick else 400)
-    drops(options.out, options.quick)
-    other_drops(options.quick)
+    ways = dict(list(WAYS.items())[:: 2 if options.quick else 1])
+    drops(options.out, ways)
+    other_drops(ways)
 
 
 if __name__ == "__main__":

@@ -172,19 +172,24 @@ def drop(structure: Structure, euler, **way):
     return dropped(structure, euler, **way)[:3]
 
 
-def dropped(structure: Structure, euler, *, rate=60.0, substeps=4, constant=1 / 120, breakage=None):
+def empty(rate=60.0, substeps=4, constant=1 / 120, breakage=None) -> Simulator:
+    """A simulator with nothing in it: frames a second, steps a frame, time constant of contacts."""
+    config = SimulatorConfig(
+        frame_rate=rate, substeps=substeps, breakage=breakage or BreakageThresholds()
+    )
+    contact = ContactParameters(time_constant=constant)
+    engine = MujocoEngine(config.timestep, config.gravity, config.ground, contact)
+    return Simulator(engine, config)
+
+
+def dropped(structure: Structure, euler, *, rate=60.0, **way):
     """Drops a structure from 144 mm.
 
     Returns:
         Sizes of the pieces and ids of the broken connections after 0.25 s (the first impact), the
         highest utilization seen, and the greatest slip [m] in what holds at the end.
     """
-    config = SimulatorConfig(
-        frame_rate=rate, substeps=substeps, breakage=breakage or BreakageThresholds()
-    )
-    contact = ContactParameters(time_constant=constant)
-    engine = MujocoEngine(config.timestep, config.gravity, config.ground, contact)
-    simulator = Simulator(engine, config)
+    simulator = empty(rate, **way)
     pose = np.eye(4)
     pose[:3, :3] = Rotation.from_euler("xyz", euler, degrees=True).as_matrix()
     poses = structure.part_poses()
@@ -304,12 +309,8 @@ def test_the_peak_force_hangs_on_the_contacts_and_not_on_the_step(guitar):
     """The greatest force of the ground in a step. Contacts of an eighth of the time constant stop
     the same momentum in an eighth of the time."""
 
-    def peak(rate: float, substeps: int = 4, constant: float = 1 / 120) -> float:
-        off = BreakageThresholds(enabled=False)
-        config = SimulatorConfig(frame_rate=rate, substeps=substeps, breakage=off)
-        contact = ContactParameters(time_constant=constant)
-        engine = MujocoEngine(config.timestep, config.gravity, config.ground, contact)
-        simulator = Simulator(engine, config)
+    def peak(rate: float, **way) -> float:
+        simulator = empty(rate, breakage=BreakageThresholds(enabled=False), **way)
         simulator.spawn(guitar, standing(guitar, rotation_from_degrees(0, 90, 0), 0.144), fixed=())
         forces = [0.0]
 

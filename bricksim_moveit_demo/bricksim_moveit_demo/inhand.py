@@ -114,14 +114,13 @@ def brick_of(text: str) -> BrickShape:
 def in_hand_bricks(scene: InHandScene, seed: int = 0) -> Structure:
     """The plate and two loose bricks on the table."""
     generator = np.random.default_rng([seed, 0x14A4D])
-    shapes = {LOWER: scene.lower, UPPER: scene.upper}
-    poses = arrange(shapes, scene.layout, generator)
+    bricks = {LOWER: scene.lower, UPPER: scene.upper}
+    poses = arrange(bricks, scene.layout, generator)
     poses[PLATE] = transform([*scene.layout.seat, 0.0])
     graph = BrickTopologyGraph()
     component_poses = {}
     colors = {PLATE: (155, 161, 157), LOWER: (201, 26, 9), UPPER: (0, 85, 191)}
-    for part_id in (PLATE, LOWER, UPPER):
-        shape = scene.plate if part_id == PLATE else shapes[part_id]
+    for part_id, shape in {PLATE: scene.plate, **bricks}.items():
         graph.add_part(shape, colors[part_id], part_id=part_id)
         corner = inverse(part_pose(GridPose(), shape))
         component_poses[graph.component_of(part_id)] = poses[part_id] @ corner

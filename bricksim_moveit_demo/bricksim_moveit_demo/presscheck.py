@@ -8,7 +8,7 @@ carries its reaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -216,26 +216,12 @@ class PressCheck:
         found = []
         for parts, held, end, sign in sides:
             if len(parts) > 1:
-                structure = self._structure(parts, held)
+                structure = _structure(self._world, parts, held)
                 loads = [self._loads(structure, end, sign, point) for point in points]
                 if self._push is not None and self._push[0] in structure.graph:
                     loads = [both for press in loads for both in self._pushed(structure, press)]
                 found.append(_Side(structure, loads))
         return found
-
-    def _structure(self, parts: Collection[int], held: Collection[int]) -> Structure:
-        """Some components of the scene, levelled: at rest on the table they are a little tilted."""
-        world, graph = self._world, self._world.graph
-        poses = {}
-        for component in graph.component_ids:
-            layout = graph.layout(component)
-            first = int(layout.part_ids[0])
-            pose = world.part_pose(first)
-            if is_upright(pose):
-                pose = _levelled(pose)
-            poses[component] = pose @ inverse(layout.component_T_parts[0])
-        scene = Structure(graph, poses, frozenset(held).intersection(graph.part_ids), "the scene")
-        return scene.without(p for p in graph.part_ids if p not in set(parts))
 
     def _loads(
         self, structure: Structure, end: str, force: float, point: tuple[float, float]
@@ -249,9 +235,8 @@ class PressCheck:
             part_id = getattr(joint, end)
             centre = poses[part_id] @ self._place(joint, end, point)
             up = poses[part_id][:3, 2]
-            com = transform_points(poses[part_id], graph.part(part_id).shape.com)
             push = up * (force * self._studs(joint) / studs)
-            wrench = np.concatenate([push, np.cross(centre[:3] - com, push)])
+            wrench = _wrench(graph, poses, part_id, centre[:3], push)
             loads[part_id] = loads.get(part_id, np.zeros(6)) + wrench
         return loads
 
@@ -259,11 +244,8 @@ class PressCheck:
         """A press of 1 N with the push of the other hand, which lags behind it or runs ahead."""
         assert self._push is not None
         part_id, point = self._push
-        com = transform_points(
-            structure.part_poses()[part_id], structure.graph.part(part_id).shape.com
-        )
         up = np.array([0.0, 0.0, 1.0])
-        push = np.concatenate([up, np.cross(point - com, up)])
+        push = _wrench(structure.graph, structure.part_poses(), part_id, point, up)
         found = []
         for pressed, pushed in ((1.0, 1.0 / MARGIN), (1.0 / MARGIN, 1.0)):
             loads = {part: pressed * wrench for part, wrench in press.items()}
@@ -306,11 +288,33 @@ def bears(world: Scene, part: int, place: Array, force: float) -> bool:
     """Whether what stands there bears a force [N] down on a part at a place ((3,) [m], world)."""
     graph = world.graph
     parts = graph.component_parts(graph.component_of(part))
-    structure = PressCheck(world, (), (), ())._structure(parts, world.fixed_parts)
-    com = transform_points(structure.part_poses()[part], graph.part(part).shape.com)
+    structure = _structure(world, parts, world.fixed_parts)
     down = np.array([0.0, 0.0, -1.0])
-    load = np.concatenate([down, np.cross(place - com, down)])
+    load = _wrench(structure.graph, structure.part_poses(), part, place, down)
     return not _failure([_Side(structure, [{part: load}])], force)
+
+
+def _structure(world: Scene, parts: Collection[int], held: Collection[int]) -> Structure:
+    """Some components of the scene, levelled: at rest on the table they are a little tilted."""
+    graph = world.graph
+    poses = {}
+    for component in graph.component_ids:
+        layout = graph.layout(component)
+        first = int(layout.part_ids[0])
+        pose = world.part_pose(first)
+        if is_upright(pose):
+            pose = _levelled(pose)
+        poses[component] = pose @ inverse(layout.component_T_parts[0])
+    scene = Structure(graph, poses, frozenset(held).intersection(graph.part_ids), "the scene")
+    return scene.without(p for p in graph.part_ids if p not in set(parts))
+
+
+def _wrench(
+    graph: BrickTopologyGraph, poses: Mapping[int, Array], part_id: int, place: Array, force: Array
+) -> Array:
+    """(6,) wrench about a part's COM [N, N m] of a force ((3,) [N]) at a place ((3,) [m])."""
+    com = transform_points(poses[part_id], graph.part(part_id).shape.com)
+    return np.concatenate([force, np.cross(place - com, force)])
 
 
 def _failure(sides: Iterable[_Side], force: float) -> str:

@@ -207,7 +207,7 @@ class Pressing:
         seat = distance - (STUD_HEIGHT if studs else 0.0)
         # What stands there bears that much, or the brick would not come down on it.
         borne = p.least_press_force if off is not None and off.any() else self._limit
-        edge_speed = min(p.edge_speed, self._landing_speed(borne))
+        edge_speed = min(p.edge_speed, _landing_speed(_LANDING_SHARE * borne))
         touch = min(self._contact, _LANDING_SHARE * borne)
         for _ in range(_EDGES):
             while self.force < touch and not self.formed():
@@ -383,11 +383,6 @@ class Pressing:
         near = any(height < p.contact_zone + STUD_HEIGHT for height in over)
         return p.edge_speed if near else p.descend_speed
 
-    @staticmethod
-    def _landing_speed(force: float) -> float:
-        """Speed [m/s] of a landing that is to bring no more than a share of a force [N]."""
-        return max(_LANDING_SHARE * force / _LANDING, _LEAST_SPEED)
-
     def _tilt_to(self, pivot: Array, place: Array) -> Array:
         """(3,) tilt [rad] about a pivot towards a place ((3,) [m]); none where that is above it."""
         about = np.cross(self._axis, self._across(place - pivot))
@@ -486,7 +481,7 @@ class Pressing:
         coming = self.force + _LEAD * self._rate
         # What slips off an edge lands, and adds to the force that is there already.
         room = self._limit - max(force, self.force)
-        down = min(limit, max(room / _LANDING, _LEAST_SPEED))
+        down = min(limit, _landing_speed(room))
         speed = float(np.clip(_COMPLIANCE * (coming - force), -down, limit))
         linear = speed * self._axis + self._yielding()
         if moving is not None:
@@ -581,6 +576,11 @@ class Pressing:
                 yield offset, yaw
             for share in np.linspace(1.0, 0.0, max(int(radius / step), 2)):
                 yield share * offset, yaw
+
+
+def _landing_speed(force: float) -> float:
+    """Speed [m/s] of a landing that is to bring no more than a force [N]."""
+    return max(force / _LANDING, _LEAST_SPEED)
 
 
 def _yaw_between(start: Array, here: Array, axis: Array) -> float:

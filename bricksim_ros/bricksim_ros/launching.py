@@ -70,14 +70,15 @@ COMMON_ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 def common_arguments(**defaults: str) -> list[DeclareLaunchArgument]:
     """Declares the arguments that every launch file takes; ``defaults`` replaces defaults."""
     return [
-        _argument(name, defaults.get(name, default), text, choices)
+        argument(name, defaults.get(name, default), text, choices)
         for name, (default, text, choices) in COMMON_ARGUMENTS.items()
     ]
 
 
-def _argument(
+def argument(
     name: str, default: str, text: str, choices: Sequence[str] = ()
 ) -> DeclareLaunchArgument:
+    """Declares an argument, which may take any text if there are no choices."""
     limits = {"choices": list(choices)} if choices else {}
     return DeclareLaunchArgument(name, default_value=default, description=text, **limits)
 
@@ -94,10 +95,7 @@ def description(
         nodes: Makes the actions once the arguments are known.
         **defaults: Other defaults of common arguments.
     """
-    own = [
-        _argument(name, entry[0], entry[1], entry[2] if len(entry) == 3 else ())
-        for name, entry in arguments.items()
-    ]
+    own = [argument(name, entry[0], entry[1], *entry[2:]) for name, entry in arguments.items()]
     return checked([*own, *common_arguments(**defaults)], nodes)
 
 

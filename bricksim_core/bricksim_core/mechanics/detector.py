@@ -240,7 +240,7 @@ class BreakageDetector:
         if not limits.enabled or count == 0:
             return Finding(np.full(count, np.nan))
         entry = self._entry(component_id, layout, anchored)
-        settled = entry.age >= limits.cooldown - 1e-9
+        settled = self._settled(entry)
         entry.age += dt
         if entry.system is None:
             yield _SET_UP + _SET_UP_EACH * len(loads)

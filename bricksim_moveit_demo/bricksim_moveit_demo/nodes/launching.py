@@ -30,15 +30,7 @@ _ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 def episode_arguments() -> list[DeclareLaunchArgument]:
     """Declares the arguments of every episode."""
-    own = [
-        DeclareLaunchArgument(
-            name,
-            default_value=default,
-            description=description,
-            **({"choices": list(choices)} if choices else {}),
-        )
-        for name, (default, description, choices) in _ARGUMENTS.items()
-    ]
+    own = [launching.argument(name, *entry) for name, entry in _ARGUMENTS.items()]
     common = launching.common_arguments(real_time_factor="0.0", record="true", markers="false")
     return [*own, *common]
 
