@@ -163,6 +163,40 @@ class Point(NamedTuple):
 
 
 @compiled
+def _neighbours(count: int, lower: IntArray, upper: IntArray) -> tuple[IntArray, IntArray]:
+    """(B + 1,) where the neighbours of each body begin, and these, each once and sorted; see
+    `elimination_of`."""
+    start = np.zeros(count + 1, dtype=np.int64)
+    for k in range(len(lower)):
+        if lower[k] >= 0 and upper[k] >= 0:
+            start[lower[k] + 1] += 1
+            start[upper[k] + 1] += 1
+    for b in range(count):
+        start[b + 1] += start[b]
+    at, every = start[:-1].copy(), np.empty(start[-1], dtype=np.int64)
+    for k in range(len(lower)):
+        if lower[k] >= 0 and upper[k] >= 0:
+            every[at[lower[k]]], every[at[upper[k]]] = upper[k], lower[k]
+            at[lower[k]] += 1
+            at[upper[k]] += 1
+    # Who is whose neighbour goes both ways: told by the others, one after the other, it is sorted.
+    near, at = np.empty(start[-1], dtype=np.int64), start[:-1].copy()
+    for a in range(count):
+        for b in every[start[a] : start[a + 1]]:
+            if at[b] == start[b] or near[at[b] - 1] != a:
+                near[at[b]] = a
+                at[b] += 1
+    used = 0
+    for b in range(count):
+        begin, start[b] = start[b], used
+        for k in range(begin, at[b]):
+            near[used] = near[k]
+            used += 1
+    start[count] = used
+    return start, near[:used]
+
+
+@compiled
 def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
     """Breadth first from a far end (Cuthill and McKee 1969), bodies with many neighbours last.
 
@@ -171,14 +205,8 @@ def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
         lower: (L,) one body of each link, -1 for the world.
         upper: (L,) the other.
     """
-    near = np.zeros((count, count), dtype=np.bool_)
-    for k in range(len(lower)):
-        if lower[k] >= 0 and upper[k] >= 0:
-            near[lower[k], upper[k]] = near[upper[k], lower[k]] = True
-    degree = np.zeros(count, dtype=np.int64)
-    for a in range(count):
-        for b in range(count):
-            degree[a] += near[a, b]
+    start, near = _neighbours(count, lower, upper)
+    degree = start[1:] - start[:-1]
     place = np.full(count, -1, dtype=np.int64)
     last = count
     for b in range(count):
@@ -201,8 +229,8 @@ def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
             while head < tail:
                 b, begin = queue[head], tail
                 head += 1
-                for c in range(count):
-                    if near[b, c] and not seen[c]:
+                for c in near[start[b] : start[b + 1]]:
+                    if not seen[c]:
                         seen[c] = True
                         at = tail
                         while at > begin and degree[queue[at - 1]] > degree[c]:
@@ -217,14 +245,13 @@ def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
     rows = (count + _BLOCK - 1) // _BLOCK
     first = np.arange(rows)
     for a in range(count):
-        for b in range(count):
-            if near[a, b]:
-                row = place[a] // _BLOCK
-                first[row] = min(first[row], place[b] // _BLOCK)
-    start = np.zeros(rows + 1, dtype=np.int64)
+        row = place[a] // _BLOCK
+        for b in near[start[a] : start[a + 1]]:
+            first[row] = min(first[row], place[b] // _BLOCK)
+    blocks = np.zeros(rows + 1, dtype=np.int64)
     for row in range(rows):
-        start[row + 1] = start[row] + row - first[row] + 1
-    return Elimination(place, first, start)
+        blocks[row + 1] = blocks[row] + row - first[row] + 1
+    return Elimination(place, first, blocks)
 
 
 @compiled
