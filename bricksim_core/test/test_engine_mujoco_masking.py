@@ -231,17 +231,21 @@ def test_relative_ways_bound_how_far_points_get():
 
 def test_boxes_that_may_meet_are_found():
     """Against the distances of boxes as a quadratic programme finds them."""
-    rng, outcomes = np.random.default_rng(4), []
+    rng, outcomes, hits = np.random.default_rng(4), [], []
     for _ in range(25):
         positions, velocities = random_bodies(rng, 2)
         positions[:, :3] *= 0.1
         places, quaternions = rng.normal(size=(8, 3)) * 0.01, rng.normal(size=(8, 4))
         quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
-        sizes, near = rng.uniform(1e-3, 8e-3, (8, 3)), np.zeros(8, dtype=np.bool_)
+        sizes, (near, asked) = rng.uniform(1e-3, 8e-3, (8, 3)), np.zeros((2, 8), dtype=np.bool_)
         motion, way = motion_of(positions, velocities, np.array([0.05, 0.05, -np.inf])), 2e-3
         first, number = np.array([0, 4, 8], dtype=np.int32), np.array([4, 4, 0], dtype=np.int32)
         boxes = masking._Boxes(np.arange(3), first, number, places, quaternions, sizes)
-        masking._boxes_meet(motion, 0, 1, way, boxes, near)
+        passing, hit = masking._boxes_meet(motion, 0, 1, way, False, boxes, near)
+        assert not hit
+        hits.append(masking._boxes_meet(motion, 0, 1, way, True, boxes, asked))
+        # Whether hits are asked for changes nothing else.
+        assert hits[-1][0] == passing and np.array_equal(near, asked)
         corners = []
         for box in range(8):
             body = Rotation.from_quat(positions[box // 4, 3:], scalar_first=True)
@@ -258,6 +262,7 @@ def test_boxes_that_may_meet_are_found():
         assert not near[far].any()
         outcomes += least.tolist()
     assert 30 < sum(outcomes) < len(outcomes) - 30
+    assert 0 < sum(hit for _, hit in hits) < len(hits)
 
 
 def gap(one, other) -> float:

@@ -502,15 +502,15 @@ class MujocoEngine:
                 dt = self._length.set(parts)
                 contacts = []
                 for _ in range(parts):
-                    self._look_ahead(dt)
+                    self._look_ahead(dt, hits=False)
                     contacts.append(self._advance(dt))
                 return [(join_contacts(contacts), before)]
-            hit = self._look_ahead(self.timestep)
+            hit = self._look_ahead(self.timestep, hits=True)
             parts = hit_parts(self.timestep, self._contact) if hit else 1
             dt, stages = self._length.set(parts, stiffer=False), []
             for _ in range(parts):
                 if hit:
-                    self._look_ahead(dt)
+                    self._look_ahead(dt, hits=False)
                 contacts = self._advance(dt)
                 state = read_moved(data, index, awake, *before) if hit else before
                 stages.append((contacts, state))
@@ -524,14 +524,16 @@ class MujocoEngine:
             data.xfrc_applied[:] = 0.0
             self._wrenches = {}
 
-    def _look_ahead(self, dt: float) -> bool:
+    def _look_ahead(self, dt: float, hits: bool) -> bool:
         """Makes the model ready for a step; returns whether a component with connections hits
-        something in it."""
+        something in it, if asked for."""
         if self._robots:  # speculative contacts stay on
             return False
         index, ground = self._index, self._options.ground
         height = -np.inf if ground is None else ground
-        return look_ahead(self._model, self._data, index.around, index.qpos, index.dof, height, dt)
+        return look_ahead(
+            self._model, self._data, index.around, index.qpos, index.dof, height, dt, hits
+        )
 
     def _advance(self, dt: float) -> Contacts:
         """One MuJoCo step.

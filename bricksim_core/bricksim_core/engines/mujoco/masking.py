@@ -50,22 +50,42 @@ _HIT_SPEED = 0.2
 _SPECULATIVE = int(mujoco.mjtEnableBit.mjENBL_SPECULATIVE)
 
 
+class _Boxes(NamedTuple):
+    """The boxes of B bodies, in the bodies' frames; G geoms of the model.
+
+    Attributes:
+        bodies: (B,) bodies of the model.
+        first: First geom of each body of the model.
+        number: How many geoms each has.
+        places: (G, 3) centres [m].
+        quaternions: (G, 4) axes.
+        halves: (G, 3) half extents [m].
+    """
+
+    bodies: NDArray[np.intp]
+    first: NDArray[np.int32]
+    number: NDArray[np.int32]
+    places: Array
+    quaternions: Array
+    halves: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Surroundings:
     """The F free bodies and, last, what the world holds.
 
     Attributes:
-        bodies: (F + 1,) bodies of the model.
         reach: (F + 1,) radii of spheres around them [m]; those of free bodies are around their
             centres of mass. -inf if the world holds nothing.
         held: (3,) centre of the last one, world [m].
         jointed: (F + 1,) which of them have connections.
+        boxes: Their boxes, as the model has them.
     """
 
-    bodies: NDArray[np.intp]
     reach: Array
     held: Array
     jointed: NDArray[np.bool_]
+    boxes: _Boxes
 
 
 def surroundings(
@@ -93,7 +113,11 @@ def surroundings(
         least, greatest = (places - radii).min(axis=0), (places + radii).max(axis=0)
         centre = 0.5 * (least + greatest)
         reach[-1] = 0.5 * np.linalg.norm(greatest - least)
-    return Surroundings(np.append(body, held), reach, centre, jointed)
+    boxes = _Boxes(
+        np.append(body, held), model.body_geomadr, model.body_geomnum,
+        model.geom_pos, model.geom_quat, model.geom_size,
+    )  # fmt: skip
+    return Surroundings(reach, centre, jointed, boxes)
 
 
 def look_ahead(
@@ -104,6 +128,7 @@ def look_ahead(
     velocities: NDArray[np.intp],
     ground: float,
     dt: float,
+    hits: bool,
 ) -> bool:
     """Makes a model without robots ready for a step: speculative contacts where bodies may meet
     that would pass through each other, and nowhere else.
@@ -120,19 +145,17 @@ def look_ahead(
         velocities: (F, 6) those of their velocities.
         ground: Height of the ground, -inf without one [m].
         dt: Length of the step [s].
+        hits: Whether hits are asked for.
 
     Returns:
-        Whether a component with connections hits something in this step.
+        Whether a component with connections hits something in this step; False if not asked for.
     """
     ahead = bool(model.opt.enableflags & _SPECULATIVE)
-    near = np.zeros(model.ngeom, dtype=np.bool_)
-    boxes = _Boxes(
-        around.bodies, model.body_geomadr, model.body_geomnum,
-        model.geom_pos, model.geom_quat, model.geom_size,
-    )  # fmt: skip
+    boxes = around.boxes
+    near = np.zeros(len(boxes.places), dtype=np.bool_)
     passing, hit = _foreseen(
         data.qpos, data.qvel, positions, velocities, around.reach, around.held, around.jointed,
-        ground, dt, boxes, near,
+        ground, dt, hits, boxes, near,
     )  # fmt: skip
     if passing or ahead:  # else nothing is hidden
         _hide(boxes, near, passing, model.geom_contype, model.geom_conaffinity)
@@ -141,26 +164,6 @@ def look_ahead(
         else:
             model.opt.enableflags &= ~_SPECULATIVE
     return hit
-
-
-class _Boxes(NamedTuple):
-    """The boxes of B bodies, in the bodies' frames; G geoms of the model.
-
-    Attributes:
-        bodies: (B,) bodies of the model.
-        first: First geom of each body of the model.
-        number: How many geoms each has.
-        places: (G, 3) centres [m].
-        quaternions: (G, 4) axes.
-        halves: (G, 3) half extents [m].
-    """
-
-    bodies: NDArray[np.intp]
-    first: NDArray[np.int32]
-    number: NDArray[np.int32]
-    places: Array
-    quaternions: Array
-    halves: Array
 
 
 @compiled
@@ -205,6 +208,7 @@ def _foreseen(
     jointed: NDArray[np.bool_],
     ground: float,
     dt: float,
+    hits: bool,
     boxes: _Boxes,
     near: NDArray[np.bool_],
 ) -> tuple[bool, bool]:
@@ -221,11 +225,12 @@ def _foreseen(
         jointed: (F + 1,)
         ground: Height of the ground [m].
         dt: Length of the step [s].
+        hits: Whether the second is asked for.
         boxes: Of the F + 1 bodies.
         near: (G,) geoms that may meet others are marked here if the first answer is yes.
     """
     motion = _motions(qpos, qvel, positions, velocities, reach, held, dt)
-    least = min(_SLOW, motion.hit)
+    least = min(_SLOW, motion.hit) if hits else _SLOW
     # Of two that move by so much relative to each other one moves by half of it.
     fast = motion.ways > 0.5 * least
     count = len(reach)
@@ -233,7 +238,7 @@ def _foreseen(
     if not fast.any():
         return passing, hit
     for i in range(count):
-        if fast[i] and jointed[i] and not hit:
+        if hits and fast[i] and jointed[i] and not hit:
             hit = _meets_ground(motion, i, ground, boxes)
     if np.count_nonzero(fast) * count > _MOST:
         near[:] = True
@@ -246,9 +251,10 @@ def _foreseen(
                 way = _greatest_way(motion, i, j)
                 if way < 0.0 or (way > least) != look_at_fast:
                     continue
-                fast_ones, closing = _boxes_meet(motion, i, j, way, boxes, near)
+                asked = hits and not hit and (jointed[i] or jointed[j])
+                fast_ones, closing = _boxes_meet(motion, i, j, way, asked, boxes, near)
                 passing = passing or fast_ones
-                hit = hit or (closing and (jointed[i] or jointed[j]))
+                hit = hit or closing
         if not passing:
             break
     return passing, hit
@@ -399,6 +405,7 @@ def _boxes_meet(
     i: int,
     j: int,
     way: float,
+    hits: bool,
     boxes: _Boxes,
     near: NDArray[np.bool_],
 ) -> tuple[bool, bool]:
@@ -409,6 +416,7 @@ def _boxes_meet(
         i: One.
         j: The other.
         way: How far they move relative to each other, at most [m].
+        hits: Whether hits are asked for.
         boxes: See `_foreseen`.
         near: See there.
 
@@ -422,7 +430,7 @@ def _boxes_meet(
     at_a, axes_a = _placed(motion, i, boxes, some)
     at_b, axes_b = _placed(motion, j, boxes, others)
     # What cannot be is not looked for.
-    passing_known, hit_known = way <= _SLOW, way <= motion.hit
+    passing_known, hit_known = way <= _SLOW, way <= motion.hit or not hits
     passing = hit = False
     nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
