@@ -13,14 +13,8 @@ from mechanics_cases import (
 )
 from scipy.optimize import linprog
 
-from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.snapfit import SnapFitModel
-from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.ground import ground_footprints
 from bricksim_core.mechanics.snapfit.interior import minimize
-from bricksim_core.mechanics.snapfit.joints import joints_of
-from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
-from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.parts import PLATE_HEIGHT
 
 
@@ -40,7 +34,7 @@ def test_linear_programs_against_highs(seed):
     right = full @ np.maximum(rng.normal(size=columns), 0.0)
     if seed % 4 == 0:  # rows that only sum up what is >= 0 cannot make less than nothing
         full[0], right[0] = np.abs(full[0]), -1.0
-    matrix = sp.csr_array(full)
+    matrix = sp.csc_array(full)
     found = minimize(
         matrix, cost, right, dense_factor(matrix), tolerance=1e-7, nothing=0.0, never=1e5
     )
@@ -59,21 +53,8 @@ def test_linear_programs_against_highs(seed):
 
 def programs(layout, anchored, ground=None):
     """The same program solved by blocks and solved by PIQP."""
-    constants = SnapFitConstants()
-    faces = face_contacts(layout, ground)
-    joints = joints_of(layout, constants)
-    resting, footprint, half = ground_footprints(faces)
-    for few in (0, 10**6):
-        yield LimitProgram(
-            cones=cones_of(joints, half, constants),
-            lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
-            upper=np.concatenate([joints.upper, resting]),
-            centres=np.concatenate([joints.centre, footprint]),
-            pushes=pushes_of(faces, joints.lower, joints.upper, constants),
-            coms=layout.coms,
-            held=anchored,
-            few=few,
-        )
+    system = SnapFitModel().system(layout, anchored, ground)
+    return [system.limit_program(few) for few in (0, 10**6)]
 
 
 def scaled(layout, anchored, loads):

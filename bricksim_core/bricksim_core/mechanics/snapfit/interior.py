@@ -72,7 +72,7 @@ class _Point(NamedTuple):
 
 
 def minimize(
-    matrix: sp.csr_array,
+    matrix: sp.csc_array,
     cost: Array,
     right: Array,
     factorize: Factorize,
@@ -96,7 +96,7 @@ def minimize(
     Returns:
         The optimum; None if rounding stood in the way.
     """
-    transposed = sp.csr_array(matrix.T)
+    transposed = matrix.T
     size = 1.0 + float(np.abs(right).max(initial=0.0))
     point = _start(matrix, transposed, cost, right, factorize)
     least, most = _Bound(-np.inf, point.y), _Bound(np.inf, point.x)
@@ -148,7 +148,7 @@ def minimize(
 
 
 def _start(
-    matrix: sp.csr_array, transposed: sp.csr_array, cost: Array, right: Array, factorize: Factorize
+    matrix: sp.csc_array, transposed: sp.csr_array, cost: Array, right: Array, factorize: Factorize
 ) -> _Point:
     """Mehrotra's: least squares solutions, shifted into the interior."""
     solve = _refined(matrix, transposed, np.ones(len(cost)), factorize(np.ones(len(cost))))
@@ -162,7 +162,7 @@ def _start(
 
 
 def _refined(
-    matrix: sp.csr_array, transposed: sp.csr_array, weight: Array, solve: Callable
+    matrix: sp.csc_array, transposed: sp.csr_array, weight: Array, solve: Callable
 ) -> Callable[[Array], Array]:
     """A solver of N D N^T y = r whose error is of the order of rounding.
 

@@ -17,26 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import piqp
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES
+from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
 from bricksim_core.mechanics.snapfit.ground import friction_lever
 from bricksim_core.mechanics.snapfit.interior import Optimum, minimize
 from bricksim_core.mechanics.snapfit.joints import Joints, rectangle_corners
-from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
-from bricksim_core.mechanics.snapfit.pushes import Pushes
+from bricksim_core.mechanics.snapfit.normal import NormalMatrix
 from bricksim_core.mechanics.snapfit.whole import interior_point
 from bricksim_core.mechanics.types import LimitLoad
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-FEW = 250
+FEW_PARTS = 250
 """Moving parts up to which PIQP is quicker, which does not know the blocks of the matrix."""
 
 _NEVER = 1e-7
@@ -122,62 +120,28 @@ class LimitProgram:
 
     Args:
         cones: What its joints can carry.
-        lower: (K,) lower part of each joint, GROUND for the world.
-        upper: (K,) upper part.
-        centres: (K, 3) points of the joints [m].
-        pushes: Contacts beside the joints; those of one face follow each other, four at a time.
-        coms: (N, 3) centres of mass of the parts [m].
-        held: (N,) parts that do not move.
+        structure: The bonded structure of these joints.
+        opening: See `Equations.opening`; contacts of one face follow each other, four at a time.
+        normal: The stiffness matrix of all of these.
         few: Moving parts up to which PIQP is asked first.
     """
 
     def __init__(
         self,
         cones: Cones,
-        lower: IntArray,
-        upper: IntArray,
-        centres: Array,
-        pushes: Pushes,
-        coms: Array,
-        held: NDArray[np.bool_],
-        few: int = FEW,
+        structure: ElasticStructure,
+        opening: tuple[Array, IntArray, IntArray],
+        normal: Callable[[], NormalMatrix],
+        few: int = FEW_PARTS,
     ) -> None:
-        self._cones = cones
-        self._few = few
-        parts = np.flatnonzero(~held)
-        node = np.full(len(coms) + 1, -1, dtype=np.int64)  # one more, for GROUND
-        node[parts] = np.arange(len(parts))
-        self._size = 6 * len(parts)
-
-        self._joints = joint_edges(lower, upper, centres, coms, node)
-        self._faces = face_edges(pushes, coms, node)
-
-        flat = cones.columns.swapaxes(1, 2)  # (K, 10, 6)
-        self._spread = self._joints.matrix(self._size)
-        block = _block_diagonal(flat)
-        balance = sp.hstack([self._spread @ block, self._faces.matrix(self._size)], format="csr")
-        joint = cones.joint
-        at = np.repeat(np.arange(len(joint)), _UNKNOWNS)
-        column = (_UNKNOWNS * joint[:, None] + np.arange(_UNKNOWNS)).reshape(-1)
-        self._unknowns = _UNKNOWNS * len(cones.columns) + len(pushes)
-        shape = (len(joint), self._unknowns)
-        rows = sp.csr_array((cones.rows.reshape(-1), (at, column)), shape=shape)
-        rows.eliminate_zeros()
-        strength = (self._spread @ cones.apex.reshape(-1))[:, None]
-        self._matrix = sp.csr_array(
-            sp.block_array(
-                [
-                    [balance, None, sp.csr_array(strength)],
-                    [rows, sp.eye_array(len(joint)), sp.csr_array(-cones.limit[:, None])],
-                ]
-            )
-        )
-        self._border = np.concatenate([strength[:, 0], -cones.limit])
-        self._points = coms[parts]
-
-    @cached_property
-    def _normal(self) -> NormalMatrix:
-        return NormalMatrix(self._points, [self._joints, self._faces])
+        self._cones, self._normal, self._few = cones, normal, few
+        self._size, self._spread = structure.size, structure.jacobian
+        joints = len(cones.columns)
+        self._unknowns = (_UNKNOWNS - 6) * joints + len(opening[2]) - 1
+        strength = self._spread @ cones.apex.reshape(-1)
+        self._border = np.concatenate([strength, -cones.limit])
+        columns = _columns(*opening, cones.columns, cones.joint, cones.rows, self._size)
+        self._matrix = _with_column(columns, self._border)
 
     def limit_load(self, loads: Array, scale: float) -> LimitLoad:
         """The factor 1 / u (static theorem), and the mechanism by the multipliers (kinematic one).
@@ -241,7 +205,7 @@ class LimitProgram:
         less = carried[:, :, None] * (carried / own[:, None])[:, None, :]
         blocks -= less[:count]
         blocks[joint[count:]] -= less[count:]
-        cholesky = self._normal.factorized([blocks, push.reshape(-1, 4)])
+        cholesky = self._normal().factorized([blocks, push.reshape(-1, 4)])
         spread = self._spread
 
         def inner(right: Array) -> Array:
@@ -263,18 +227,101 @@ class LimitProgram:
         return solve
 
 
-def _block_diagonal(blocks: Array) -> sp.csr_array:
-    """Sparse block diagonal matrix of (K, p, q) blocks, transposed each."""
-    count, p, q = blocks.shape
-    row = np.arange(count * q).reshape(count, 1, q)
-    column = np.arange(count * p).reshape(count, p, 1)
-    row, column = np.broadcast_arrays(row, column)
-    kept = blocks != 0.0
-    entries = (blocks[kept], (row[kept], column[kept]))
-    return sp.csr_array(sp.coo_array(entries, shape=(count * q, count * p)))
+@compiled
+def _columns(
+    value: Array,
+    place: IntArray,
+    start: IntArray,
+    cones: Array,
+    joint: IntArray,
+    rows: Array,
+    size: int,
+) -> tuple[Array, IntArray, IntArray]:
+    """The program's columns but for that of u: unknowns of the joints, pushes, slacks of the rows.
+
+    Args:
+        value: See `Equations.opening`.
+        place: See there.
+        start: See there.
+        cones: See `Cones.columns`.
+        joint: See `Cones.joint`.
+        rows: See `Cones.rows`.
+        size: F.
+
+    Returns:
+        Values, rows and beginnings of the columns of a sparse matrix.
+    """
+    count, _, unknowns = cones.shape
+    # Each unknown of a joint loads two parts and is in two rows at most.
+    room = count * unknowns * (2 * 6 + 2) + len(value) + len(joint)
+    data, at = np.empty(room), np.empty(room, dtype=np.int64)
+    begins = np.zeros(count * (unknowns - 6) + len(start) + len(joint), dtype=np.int64)
+    used, column = 0, 0
+    load = np.zeros(size)
+    second = np.full(count, -1)
+    for r in range(count, len(joint)):
+        second[joint[r]] = r
+    for k in range(count):
+        # The parts of a joint, the one with the lower number first.
+        touched = np.unique(place[start[6 * k] : start[6 * k + 6]])
+        for unknown in range(unknowns):
+            for axis in range(6):
+                share = cones[k, axis, unknown]
+                if share != 0.0:
+                    for p in range(start[6 * k + axis], start[6 * k + axis + 1]):
+                        load[place[p]] += share * value[p]
+            for row in touched:
+                if load[row] != 0.0:
+                    data[used], at[used] = load[row], row
+                    load[row] = 0.0
+                    used += 1
+            for r in (k, second[k]):
+                if r >= 0 and rows[r, unknown] != 0.0:
+                    data[used], at[used] = rows[r, unknown], size + r
+                    used += 1
+            column += 1
+            begins[column] = used
+    for v in range(6 * count, len(start) - 1):
+        first, last = start[v], start[v + 1]
+        # Two parts of up to six entries each, both in order; the one with the lower number first.
+        split = first
+        while split < last and place[split] // 6 == place[first] // 6:
+            split += 1
+        if split < last and place[split] < place[first]:
+            order = (split, last, first, split)
+        else:
+            order = (first, split, split, last)
+        for p in range(order[0], order[1]):
+            data[used], at[used] = value[p], place[p]
+            used += 1
+        for p in range(order[2], order[3]):
+            data[used], at[used] = value[p], place[p]
+            used += 1
+        column += 1
+        begins[column] = used
+    for r in range(len(joint)):
+        data[used], at[used] = 1.0, size + r
+        used += 1
+        column += 1
+        begins[column] = used
+    return data[:used], at[:used], begins
 
 
-def _interior_point(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum | None:
+def _with_column(columns: tuple[Array, IntArray, IntArray], last: Array) -> sp.csc_array:
+    """A sparse matrix by its columns, and one more."""
+    value, row, start = columns
+    at = np.flatnonzero(last)
+    return sp.csc_array(
+        (
+            np.concatenate([value, last[at]]),
+            np.concatenate([row, at]),
+            np.append(start, start[-1] + len(at)),
+        ),
+        shape=(len(last), len(start)),
+    )
+
+
+def _interior_point(matrix: sp.csc_array, cost: Array, right: Array) -> Optimum | None:
     """The same program by PIQP."""
     answer = interior_point(None, cost, matrix, right, None, None, np.zeros(len(cost)))
     if answer.status != piqp.PIQP_SOLVED:
@@ -282,7 +329,7 @@ def _interior_point(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum 
     return Optimum(float(cost @ answer.x), answer.x, -answer.multiplier)
 
 
-def _simplex(matrix: sp.csr_array, cost: Array, right: Array) -> Optimum | None:
+def _simplex(matrix: sp.csc_array, cost: Array, right: Array) -> Optimum | None:
     """The same program by HiGHS: never lost, but it can take minutes for a thousand bricks."""
     # Seldom needed, and slow to load.
     from scipy.optimize import linprog

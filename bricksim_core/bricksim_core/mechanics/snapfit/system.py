@@ -31,7 +31,7 @@ from bricksim_core.mechanics.snapfit.joints import (
     spread_push,
     spread_stiffness,
 )
-from bricksim_core.mechanics.snapfit.limit import LimitProgram, cones_of
+from bricksim_core.mechanics.snapfit.limit import FEW_PARTS, LimitProgram, cones_of
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
 from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
@@ -57,8 +57,6 @@ from bricksim_core.mechanics.types import (
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
-
-"""For the unit in which a pull on the ground is measured [m/s^2]."""
 
 FEW = 3
 """Joints over their limit, or members of the last active set, up to which (or an eighth of all
@@ -303,19 +301,20 @@ class SnapFitSystem:
     def _newton(self) -> NewtonSolver:
         return NewtonSolver(self._equations, self._normal)
 
+    def limit_program(self, few: int = FEW_PARTS) -> LimitProgram:
+        """The program of limit analysis; see there."""
+        half = self._footprints[2]
+        return LimitProgram(
+            cones=cones_of(self.joints, half, self.constants),
+            structure=self._structure,
+            opening=self._equations.opening,
+            normal=lambda: self._normal,
+            few=few,
+        )
+
     @cached_property
     def _limit_program(self) -> LimitProgram:
-        joints = self.joints
-        resting, footprint, half = self._footprints
-        return LimitProgram(
-            cones=cones_of(joints, half, self.constants),
-            lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
-            upper=np.concatenate([joints.upper, resting]),
-            centres=np.concatenate([joints.centre, footprint]),
-            pushes=self.pushes,
-            coms=self._layout.coms,
-            held=self._held,
-        )
+        return self.limit_program()
 
     def solve(self, loads: Array, tolerance: float = 0.0) -> Solution:
         """Internal forces under the loads; see `ComponentSystem.solve`.
