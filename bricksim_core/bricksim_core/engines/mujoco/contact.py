@@ -116,39 +116,65 @@ class GeomTable:
         return no_contacts(self.names)
 
 
-def read_contacts(data: mujoco.MjData, geoms: GeomTable, dt: float) -> Contacts:
-    """Contacts of the last step that touch a brick, with the impulses that acted in it.
+class ContactReader:
+    """Reads contacts of MuJoCo steps in a row, with arrays that it keeps for it."""
 
-    The friction cone is elliptic, so the constraint forces of a contact are its normal and its two
-    tangential forces themselves.
-    """
-    most = int(data.ncon)
-    if not most:
-        return geoms.no_contacts
-    numbers, sizes = np.empty((5, most), dtype=np.int64), np.empty(most)
-    vectors = np.empty((3, most, 3))
-    found, force = data.contact, data.efc_force
-    # MuJoCo's arrays of contacts are columns of a table of records.
-    count = _collect(
-        found.geom, found.efc_address, found.frame, found.pos, force, dt,
-        geoms.part, geoms.shape, geoms.other, numbers, vectors, sizes,
-    )  # fmt: skip
-    if not count:
-        return geoms.no_contacts
-    part_a, part_b, shape_a, shape_b, other = numbers
-    position, normal, impulse = vectors
-    return Contacts(
-        part_a=part_a[:count],
-        part_b=part_b[:count],
-        shape_a=shape_a[:count],
-        shape_b=shape_b[:count],
-        other=other[:count],
-        names=geoms.names,
-        position=position[:count],
-        normal=normal[:count],
-        normal_impulse=sizes[:count],
-        impulse=impulse[:count],
-    )
+    def __init__(self) -> None:
+        self._count = 0
+        self._make_room(256)
+
+    def clear(self) -> None:
+        """Makes ready for the next row of steps."""
+        self._count = 0
+
+    def read(self, data: mujoco.MjData, geoms: GeomTable, dt: float) -> slice:
+        """Takes in the contacts of the last step that touch a brick, with the impulses that acted
+        in it; returns which ones those are.
+
+        The friction cone is elliptic, so the constraint forces of a contact are its normal and its
+        two tangential forces themselves.
+        """
+        start, most = self._count, int(data.ncon)
+        if most:
+            if start + most > len(self._sizes):
+                self._make_room(2 * (start + most))
+            found = data.contact
+            # MuJoCo's arrays of contacts are columns of a table of records.
+            self._count = _collect(
+                found.geom, found.efc_address, found.frame, found.pos, data.efc_force, dt,
+                geoms.part, geoms.shape, geoms.other,
+                start, self._numbers, self._vectors, self._sizes,
+            )  # fmt: skip
+        return slice(start, self._count)
+
+    def contacts(self, geoms: GeomTable, rows: slice | None = None) -> Contacts:
+        """Contacts of some rows, of all if none are given, in arrays of their own."""
+        rows = slice(0, self._count) if rows is None else rows
+        if rows.start == rows.stop:
+            return geoms.no_contacts
+        part_a, part_b, shape_a, shape_b, other = self._numbers[:, rows].copy()
+        position, normal, impulse = self._vectors[:, rows].copy()
+        return Contacts(
+            part_a=part_a,
+            part_b=part_b,
+            shape_a=shape_a,
+            shape_b=shape_b,
+            other=other,
+            names=geoms.names,
+            position=position,
+            normal=normal,
+            normal_impulse=self._sizes[rows].copy(),
+            impulse=impulse,
+        )
+
+    def _make_room(self, count: int) -> None:
+        kept = self._count
+        numbers, vectors = np.empty((5, count), dtype=np.int64), np.empty((3, count, 3))
+        sizes = np.empty(count)
+        if kept:
+            numbers[:, :kept], vectors[:, :kept] = self._numbers[:, :kept], self._vectors[:, :kept]
+            sizes[:kept] = self._sizes[:kept]
+        self._numbers, self._vectors, self._sizes = numbers, vectors, sizes
 
 
 @compiled
@@ -162,11 +188,12 @@ def _collect(
     part: IntArray,
     shape: IntArray,
     other: IntArray,
+    count: int,
     numbers: IntArray,
     vectors: Array,
     sizes: Array,
 ) -> int:
-    """Writes what `read_contacts` hands back; returns how many contacts that are.
+    """Writes what `ContactReader` reads; returns how many contacts it has then.
 
     Args:
         pair: (N, 2) geoms of all contacts.
@@ -178,11 +205,11 @@ def _collect(
         part: (G,) part ids of the geoms; see `GeomTable`.
         shape: (G,) their shape ids.
         other: (G,) what those are that are no brick.
-        numbers: (5, N) parts a and b, their shapes, what a is when it is no brick.
-        vectors: (3, N, 3) places [m], normals and impulses [N s].
-        sizes: (N,) impulses along the normals [N s].
+        count: How many contacts it has already.
+        numbers: (5, M) parts a and b, their shapes, what a is when it is no brick.
+        vectors: (3, M, 3) places [m], normals and impulses [N s].
+        sizes: (M,) impulses along the normals [N s].
     """
-    count = 0
     for c in range(len(address)):
         a, b, first = pair[c, 0], pair[c, 1], address[c]
         if first < 0 or (part[a] == NO_PART and part[b] == NO_PART):

@@ -12,16 +12,21 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
-from bricksim_core.engines.contact_lists import join_contacts, no_contacts, weaker_contacts
+from bricksim_core.engines.contact_lists import (
+    join_contacts,
+    no_contacts,
+    take_contacts,
+    weaker_contacts,
+)
 from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
-from bricksim_core.engines.mujoco.contact import ContactParameters, read_contacts
+from bricksim_core.engines.mujoco.contact import ContactParameters, ContactReader
 from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_drives
 from bricksim_core.engines.mujoco.index import SceneIndex, make_index
 from bricksim_core.engines.mujoco.masking import look_ahead
@@ -127,6 +132,7 @@ class MujocoEngine:
         self._yielding: dict[GeomPair, Yielding] = {}
         self._pair_rows: dict[GeomPair, int] = {}
         self._wrenches: dict[int, Array] = {}
+        self._reader = ContactReader()
         capacity = Capacity().with_room()
         self._use(Pool(compile_spec(scene_spec(self._options, (), capacity)), capacity))
         self._data = mujoco.MjData(self._model)
@@ -400,12 +406,12 @@ class MujocoEngine:
         data, index = self._data, self._index
         resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
-        stages: list[tuple[Contacts, State]] = []
+        stages: list[tuple[slice, State]] = []
         if self._nothing_moves():
             fresh, kept = index.geoms.no_contacts, resting.contacts
         else:
             stages = self._advance_parts()
-            fresh = join_contacts([contacts for contacts, _ in stages])
+            fresh = self._reader.contacts(index.geoms)
             self._resting, kept = resting.after(data, index, fresh)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
@@ -415,20 +421,21 @@ class MujocoEngine:
         self._changed_to = None
 
         after = (self._poses, self._twists)
+        parts: list[StepReport] = []
+        if len(stages) > 1:
+            states = [previous, *(state for _, state in stages[:-1]), after]
+            dt, part_of_kept = self.timestep / len(stages), weaker_contacts(kept, 1.0 / len(stages))
+            for i, (rows, _) in enumerate(stages):
+                contacts = take_contacts(fresh, rows)
+                touching = join_contacts([contacts, part_of_kept])
+                time = start + (i + 1) * dt
+                parts.append(
+                    self._report(time, dt, states[i], states[i + 1], touching, contacts, still)
+                )
         touching = join_contacts([fresh, kept])
-        whole = self._report(self.time, self.timestep, previous, after, touching, fresh, still)
-        if len(stages) < 2:
-            return whole
-        states = [previous, *(state for _, state in stages[:-1]), after]
-        dt, parts = self.timestep / len(stages), []
-        part_of_kept = weaker_contacts(kept, 1.0 / len(stages))
-        for i, (contacts, _) in enumerate(stages):
-            touching = join_contacts([contacts, part_of_kept])
-            time = start + (i + 1) * dt
-            parts.append(
-                self._report(time, dt, states[i], states[i + 1], touching, contacts, still)
-            )
-        return replace(whole, parts=tuple(parts))
+        return self._report(
+            self.time, self.timestep, previous, after, touching, fresh, still, tuple(parts)
+        )
 
     def _report(
         self,
@@ -439,6 +446,7 @@ class MujocoEngine:
         contacts: Contacts,
         fresh: Contacts,
         still: NDArray[np.bool_],
+        parts: tuple[StepReport, ...] = (),
     ) -> StepReport:
         return StepReport(
             time=time,
@@ -451,6 +459,7 @@ class MujocoEngine:
             contacts=contacts,
             still=still,
             fresh=fresh,
+            parts=parts,
         )
 
     def _with_held(
@@ -481,11 +490,12 @@ class MujocoEngine:
             and not self._data.xfrc_applied.any()
         )
 
-    def _advance_parts(self) -> list[tuple[Contacts, State]]:
+    def _advance_parts(self) -> list[tuple[slice, State]]:
         """One step, in as many parts as its wrenches and hits want.
 
         Returns:
-            Contacts and state at the end of each part; parts for the sake of wrenches are one.
+            For each part which of the contacts that were read are its own, and the state at its
+            end; parts for the sake of wrenches are one.
 
         Raises:
             EngineError: The state became unstable; it is as before then.
@@ -497,23 +507,23 @@ class MujocoEngine:
         set_margins(self._model, self._pair_rows, self._seated, self._yielding, self.time)
         before = (self._poses, self._twists)
         awake = np.zeros(len(index.free), dtype=np.bool_)
+        self._reader.clear()
         try:
             if parts > 1:
-                dt = self._length.set(parts)
-                contacts = []
+                dt, count = self._length.set(parts), 0
                 for _ in range(parts):
                     self._look_ahead(dt, hits=False)
-                    contacts.append(self._advance(dt))
-                return [(join_contacts(contacts), before)]
+                    count = self._advance(dt).stop
+                return [(slice(0, count), before)]
             hit = self._look_ahead(self.timestep, hits=True)
             parts = hit_parts(self.timestep, self._contact) if hit else 1
             dt, stages = self._length.set(parts, stiffer=False), []
             for _ in range(parts):
                 if hit:
                     self._look_ahead(dt, hits=False)
-                contacts = self._advance(dt)
+                rows = self._advance(dt)
                 state = read_moved(data, index, awake, *before) if hit else before
-                stages.append((contacts, state))
+                stages.append((rows, state))
             return stages
         except EngineError:
             data.qpos[:], data.qvel[:], data.qacc_warmstart[:], data.time = saved
@@ -535,8 +545,8 @@ class MujocoEngine:
             self._model, self._data, index.around, index.qpos, index.dof, height, dt, hits
         )
 
-    def _advance(self, dt: float) -> Contacts:
-        """One MuJoCo step.
+    def _advance(self, dt: float) -> slice:
+        """One MuJoCo step; returns which of the contacts that were read are its own.
 
         Raises:
             EngineError: The state is not finite or absurdly fast.
@@ -557,10 +567,11 @@ class MujocoEngine:
             )
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
-        contacts = read_contacts(data, index.geoms, dt)
+        rows = self._reader.read(data, index.geoms, dt)
         if before is not None:
+            contacts = self._reader.contacts(index.geoms, rows)
             carry_gripped(model, data, index, contacts, before, dt)
-        return contacts
+        return rows
 
     def _load_wrenches(self) -> float:
         """Hands wrenches to MuJoCo; returns the greatest force over mass [m/s^2]."""
