@@ -108,12 +108,12 @@ class Contacts(NamedTuple):
 
 
 class Elimination(NamedTuple):
-    """The order in which bodies are eliminated, and the blocks of the lower triangle that fill.
+    """The order in which bodies are eliminated, and the blocks of the upper triangle that fill.
 
     Attributes:
         place: (B,) of each body.
-        first: (n,) first block of each block row.
-        start: (n + 1,) where the blocks of each row are.
+        first: (n,) first block of each block column.
+        start: (n + 1,) where the blocks of each column are.
     """
 
     place: IntArray
@@ -424,8 +424,8 @@ def _firmnesses(contacts: Contacts, first: int, firmness: Array, matrices: Array
 def _assemble(
     blocks: Array, order: Elimination, mass: Array, links: Links, matrices: Array
 ) -> None:
-    """Writes the matrix of the bodies by (L, 6, 6) symmetric ones at the links: the blocks below
-    the diagonal, and of those on it the upper triangle."""
+    """Writes the upper triangle of the matrix of the bodies by (L, 6, 6) symmetric ones at the
+    links."""
     place, first, start = order
     lower, upper, from_lower, from_upper = links
     blocks[:] = 0.0
@@ -458,11 +458,10 @@ def _assemble(
                 other = upper[k] if end else lower[k]
                 j = place[other]
                 column = j // _BLOCK
-                # Only what is in a block that is kept, and on the diagonal's side that is read.
-                if other < 0 or row < column or (row == column and i > j):
+                if other < 0 or i > j:
                     continue
                 sign = -1.0 if across else 1.0
-                c, at = 6 * (j - column * _BLOCK), start[row] + column - first[row]
+                c, at = 6 * (j - column * _BLOCK), start[column] + row - first[column]
                 for p in range(6):
                     x, y, z = half[p, 0], half[p, 1], half[p, 2]
                     blocks[at, r + p, c] += sign * x
@@ -507,21 +506,25 @@ def _inverted_root(matrix: Array, n: int) -> bool:
 
 @compiled
 def _factor(blocks: Array, order: Elimination, size: int) -> bool:
-    """Replaces the blocks by those of the Cholesky factor, those on the diagonal by their inverses.
-    False: the matrix, which has so many rows, is not positive definite."""
+    """Replaces the blocks by those of the Cholesky factor, transposed, those on the diagonal by
+    inverses. False: the matrix, which has so many rows, is not positive definite."""
     first, start = order.first, order.start
     product = np.empty((_WIDTH, _WIDTH))
+    # Transposed blocks of a row are one matrix: their products are summed up by BLAS.
+    column = blocks.reshape(-1, _WIDTH)
     for i in range(len(first)):
         for j in range(first[i], i + 1):
-            block = blocks[start[i] + j - first[i]]
-            for k in range(max(first[i], first[j]), j):
-                left, right = blocks[start[i] + k - first[i]], blocks[start[j] + k - first[j]]
-                np.dot(left, right.T, product)
+            at = start[i] + j - first[i]
+            block, many = blocks[at], j - max(first[i], first[j])
+            if many:
+                other = start[j + 1] - 1
+                left = column[(other - many) * _WIDTH : other * _WIDTH]
+                np.dot(left.T, column[(at - many) * _WIDTH : at * _WIDTH], product)
                 for p in range(_WIDTH):
                     for q in range(_WIDTH):
                         block[p, q] -= product[p, q]
             if j < i:
-                np.dot(block, blocks[start[j + 1] - 1].T, product)
+                np.dot(blocks[start[j + 1] - 1], block, product)
                 for p in range(_WIDTH):
                     for q in range(_WIDTH):
                         block[p, q] = product[p, q]
@@ -534,32 +537,36 @@ def _factor(blocks: Array, order: Elimination, size: int) -> bool:
 def _solved(blocks: Array, order: Elimination, right: Array) -> Array:
     """(6 B,) solution with a factored matrix."""
     first, start, rows = order.first, order.start, len(order.first)
-    x, part = np.zeros((rows, _WIDTH)), np.empty(_WIDTH)
+    x, part = np.zeros(rows * _WIDTH), np.empty(_WIDTH)
+    far = np.empty(rows * _WIDTH)
+    column = blocks.reshape(-1, _WIDTH)
     for b in range(len(order.place)):
-        at, shift = order.place[b] // _BLOCK, 6 * (order.place[b] % _BLOCK)
         for c in range(6):
-            x[at, shift + c] = right[6 * b + c]
+            x[6 * order.place[b] + c] = right[6 * b + c]
     for i in range(rows):
-        for k in range(first[i], i):
-            np.dot(blocks[start[i] + k - first[i]], x[k], part)
+        own, before = x[i * _WIDTH : (i + 1) * _WIDTH], x[first[i] * _WIDTH : i * _WIDTH]
+        if len(before):
+            row = column[start[i] * _WIDTH : (start[i + 1] - 1) * _WIDTH]
+            np.dot(before, row, part)
             for c in range(_WIDTH):
-                x[i, c] -= part[c]
-        np.dot(blocks[start[i + 1] - 1], x[i], part)
+                own[c] -= part[c]
+        np.dot(blocks[start[i + 1] - 1], own, part)
         for c in range(_WIDTH):
-            x[i, c] = part[c]
+            own[c] = part[c]
     for i in range(rows - 1, -1, -1):
-        np.dot(x[i], blocks[start[i + 1] - 1], part)
+        own, before = x[i * _WIDTH : (i + 1) * _WIDTH], x[first[i] * _WIDTH : i * _WIDTH]
+        np.dot(own, blocks[start[i + 1] - 1], part)
         for c in range(_WIDTH):
-            x[i, c] = part[c]
-        for k in range(first[i], i):
-            np.dot(x[i], blocks[start[i] + k - first[i]], part)
-            for c in range(_WIDTH):
-                x[k, c] -= part[c]
+            own[c] = part[c]
+        if len(before):
+            row = column[start[i] * _WIDTH : (start[i + 1] - 1) * _WIDTH]
+            np.dot(row, own, far[: len(before)])
+            for c in range(len(before)):
+                before[c] -= far[c]
     solution = np.empty_like(right)
     for b in range(len(order.place)):
-        at, shift = order.place[b] // _BLOCK, 6 * (order.place[b] % _BLOCK)
         for c in range(6):
-            solution[6 * b + c] = x[at, shift + c]
+            solution[6 * b + c] = x[6 * order.place[b] + c]
     return solution
 
 
