@@ -55,6 +55,18 @@ def test_alignment_of_exact_connections(yaw: int) -> None:
                 assert abs(error[0]) < 1e-7
 
 
+def test_alignment_of_a_brick_on_its_side():
+    """Seen along the studs its holes have no area; the tilt is a quarter turn all the same."""
+    pose = np.eye(4)
+    pose[:3, :3] = [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    found = align_one(STUD, HOLE, pose, np.eye(4))
+    assert found.tilt[0] == pytest.approx(0.5 * math.pi)
+    assert all(
+        np.isfinite(error[0])
+        for error in (found.height_error, found.yaw_error, found.position_error)
+    )
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_alignment_reads_errors_as_they_are_made(seed: int) -> None:
     rng = np.random.default_rng(seed)

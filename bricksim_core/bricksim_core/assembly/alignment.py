@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 _QUARTER = 0.5 * np.pi
+_NO_AREA = 1e-9
+"""Share of an interface's area that is seen along the other's normal, below which it is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,44 +63,90 @@ def align(
         world_T_hole: (P, 4, 4) part frames of the upper parts [m].
         hole_size: (P, 3) their sizes.
     """
-    stud_rotation = world_T_stud[:, :3, :3]
-    rotation = stud_rotation.mT @ world_T_hole[:, :3, :3]
-    shift = np.einsum("pji,pj->pi", stud_rotation, world_T_hole[:, :3, 3] - world_T_stud[:, :3, 3])
-    # Centre of the hole interface in the stud interface frame, in studs from the least corner.
-    centre = shift[:, :2] / STUD_PITCH + 0.5 * stud_size[:, :2]
-    angle = np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0])
-    turns = np.round(angle / _QUARTER).astype(np.int64)
-    turned = turns % 2 == 1
-    extent = np.where(turned[:, None], hole_size[:, 1::-1], hole_size[:, :2])
-
-    low = np.maximum(centre - 0.5 * extent, 0.0)
-    high = np.minimum(centre + 0.5 * extent, stud_size[:, :2])
-    middle = 0.5 * (low + high)
-    # Where the hole interface has the point that is over the middle of the overlap, and where an
-    # exact connection would have it.
-    planar = rotation[:, :2, :2]
-    local = np.linalg.solve(planar, (middle - centre)[:, :, None])[:, :, 0]
-    cosine, sine = np.cos(turns * _QUARTER).round(), np.sin(turns * _QUARTER).round()
-    exact = np.stack(
-        [cosine * local[:, 0] - sine * local[:, 1], sine * local[:, 0] + cosine * local[:, 1]],
-        axis=1,
-    )
-    least = middle - exact - 0.5 * extent
-    nearest = np.round(least)
-    start = nearest.astype(np.int64)
-    overlap = np.concatenate(
-        [np.maximum(start, 0), np.minimum(start + extent, stud_size[:, :2])], axis=1
-    )
-    # The hole interface's origin is the corner that its quarter turns carry away from the least.
-    yaw = turns % 4
-    corner = extent * np.stack([np.isin(yaw, (1, 2)), np.isin(yaw, (2, 3))], axis=1)
-    height = shift[:, 2] + np.einsum("pi,pi->p", rotation[:, 2, :2], local * STUD_PITCH)
+    grid, errors = np.empty((len(stud_size), 7), dtype=np.int64), np.empty((4, len(stud_size)))
+    _align(world_T_stud, stud_size, world_T_hole, hole_size, grid, errors)
+    height, tilt, yaw, position = errors
     return Alignment(
-        offset=start + corner,
-        yaw=yaw,
-        height_error=height - stud_size[:, 2] * PLATE_HEIGHT - STUD_HEIGHT,
-        tilt=np.arctan2(np.hypot(rotation[:, 0, 2], rotation[:, 1, 2]), rotation[:, 2, 2]),
-        yaw_error=np.asarray(angle - turns * _QUARTER, dtype=np.float64),
-        position_error=np.linalg.norm(least - nearest, axis=1) * STUD_PITCH,
-        overlap=overlap,
+        offset=grid[:, :2],
+        yaw=grid[:, 2],
+        height_error=height,
+        tilt=tilt,
+        yaw_error=yaw,
+        position_error=position,
+        overlap=grid[:, 3:],
     )
+
+
+@compiled
+def _align(
+    world_T_stud: Array,
+    stud_size: IntArray,
+    world_T_hole: Array,
+    hole_size: IntArray,
+    grid: IntArray,
+    errors: Array,
+) -> None:
+    """Writes what `align` hands back.
+
+    Args:
+        world_T_stud: (P, 4, 4) like the next three, see `align`.
+        stud_size: (P, 3)
+        world_T_hole: (P, 4, 4)
+        hole_size: (P, 3)
+        grid: (P, 7) to be written: offset, yaw, overlap.
+        errors: (4, P) to be written: height [m], tilt [rad], yaw [rad], position [m].
+    """
+    turn, shift = np.empty((3, 3)), np.empty(3)
+    extent = np.empty(2, dtype=np.int64)
+    centre, middle = np.empty(2), np.empty(2)
+    for p in range(len(stud_size)):
+        below, above = world_T_stud[p], world_T_hole[p]
+        for i in range(3):
+            for j in range(3):
+                turn[i, j] = (
+                    below[0, i] * above[0, j]
+                    + below[1, i] * above[1, j]
+                    + below[2, i] * above[2, j]
+                )
+            shift[i] = (
+                below[0, i] * (above[0, 3] - below[0, 3])
+                + below[1, i] * (above[1, 3] - below[1, 3])
+                + below[2, i] * (above[2, 3] - below[2, 3])
+            )
+        angle = math.atan2(turn[1, 0], turn[0, 0])
+        quarters = round(angle / _QUARTER)
+        yaw = quarters % 4
+        for k in range(2):
+            extent[k] = hole_size[p, 1 - k if yaw % 2 else k]
+            # Centre of the hole interface in the stud interface frame, in studs from the least
+            # corner.
+            centre[k] = shift[k] / STUD_PITCH + 0.5 * stud_size[p, k]
+            low = max(centre[k] - 0.5 * extent[k], 0.0)
+            middle[k] = 0.5 * (low + min(centre[k] + 0.5 * extent[k], float(stud_size[p, k])))
+        # Where the hole interface has the point that is over the middle of the overlap, and where
+        # an exact connection would have it. Tilted by a quarter turn it has no such point: any one
+        # will do, for the tilt says enough.
+        area = turn[0, 0] * turn[1, 1] - turn[0, 1] * turn[1, 0]
+        if abs(area) < _NO_AREA:
+            area = _NO_AREA
+        dx, dy = middle[0] - centre[0], middle[1] - centre[1]
+        x = (turn[1, 1] * dx - turn[0, 1] * dy) / area
+        y = (turn[0, 0] * dy - turn[1, 0] * dx) / area
+        exact_x, exact_y = (x, y) if yaw % 2 == 0 else (-y, x)
+        sign = -1.0 if yaw > 1 else 1.0
+        least_x = middle[0] - sign * exact_x - 0.5 * extent[0]
+        least_y = middle[1] - sign * exact_y - 0.5 * extent[1]
+        start_x, start_y = round(least_x), round(least_y)
+        # The hole interface's origin is the corner that its quarter turns carry away from the
+        # least.
+        grid[p, 0] = start_x + (extent[0] if yaw in (1, 2) else 0)
+        grid[p, 1] = start_y + (extent[1] if yaw in (2, 3) else 0)
+        grid[p, 2] = yaw
+        grid[p, 3], grid[p, 4] = max(start_x, 0), max(start_y, 0)
+        grid[p, 5] = min(start_x + extent[0], stud_size[p, 0])
+        grid[p, 6] = min(start_y + extent[1], stud_size[p, 1])
+        height = shift[2] + STUD_PITCH * (turn[2, 0] * x + turn[2, 1] * y)
+        errors[0, p] = height - stud_size[p, 2] * PLATE_HEIGHT - STUD_HEIGHT
+        errors[1, p] = math.atan2(math.hypot(turn[0, 2], turn[1, 2]), turn[2, 2])
+        errors[2, p] = angle - quarters * _QUARTER
+        errors[3, p] = STUD_PITCH * math.hypot(least_x - start_x, least_y - start_y)

@@ -7,11 +7,13 @@ may stand at any pose.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.structure import Structure
@@ -125,15 +127,43 @@ def separations(
         (P, 15) gaps [m] along the axes of a, of b and their cross products (-inf where parallel);
         the greatest one of a pair is its separation, negative where the boxes overlap.
     """
-    crossed = np.cross(axes_a[:, :, :, None], axes_b[:, :, None, :], axis=1).reshape(-1, 3, 9)
-    axes = np.concatenate([axes_a, axes_b, crossed], axis=2)
-    length = np.linalg.norm(axes, axis=1)
-    usable = length > _PARALLEL
-    axes = axes / np.where(usable, length, 1.0)[:, None, :]
-    reach_a = np.einsum("pi,pik->pk", halves_a, np.abs(axes_a.mT @ axes))
-    reach_b = np.einsum("pi,pik->pk", halves_b, np.abs(axes_b.mT @ axes))
-    along = np.abs(np.einsum("pi,pik->pk", offset, axes))
-    return np.where(usable, along - reach_a - reach_b, -np.inf)
+    gaps = np.empty((len(offset), 15))
+    flat = np.ascontiguousarray
+    _separate(flat(offset), flat(axes_a), flat(halves_a), flat(axes_b), flat(halves_b), gaps)
+    return gaps
+
+
+@compiled
+def _separate(
+    offset: Array, axes_a: Array, halves_a: Array, axes_b: Array, halves_b: Array, gaps: Array
+) -> None:
+    """Writes what `separations` hands back; arguments as there."""
+    axis = np.empty(3)
+    for p in range(len(offset)):
+        for k in range(15):
+            for i in range(3):
+                if k < 6:
+                    axis[i] = axes_a[p, i, k] if k < 3 else axes_b[p, i, k - 3]
+                else:
+                    one, other = (k - 6) // 3, (k - 6) % 3
+                    j, m = (i + 1) % 3, (i + 2) % 3
+                    axis[i] = (
+                        axes_a[p, j, one] * axes_b[p, m, other]
+                        - axes_a[p, m, one] * axes_b[p, j, other]
+                    )
+            length = math.sqrt(axis[0] ** 2 + axis[1] ** 2 + axis[2] ** 2)
+            if not length > _PARALLEL:
+                gaps[p, k] = -np.inf
+                continue
+            along = reach = 0.0
+            for i in range(3):
+                along += offset[p, i] * axis[i]
+                a = b = 0.0
+                for j in range(3):
+                    a += axes_a[p, j, i] * axis[j]
+                    b += axes_b[p, j, i] * axis[j]
+                reach += halves_a[p, i] * abs(a) + halves_b[p, i] * abs(b)
+            gaps[p, k] = (abs(along) - reach) / length
 
 
 def _candidates(boxes: PartBoxes, distance: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
