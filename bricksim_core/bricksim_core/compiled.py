@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numba
+from numba import types
+from numba.extending import intrinsic
 
 from bricksim_core.spatial import Array
 
@@ -37,6 +39,24 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 def loaded() -> dict[str, int]:
     """For how many combinations of argument types each loop is ready, by name."""
     return {f"{loop.__module__}.{loop.__name__}": len(loop.signatures) for loop in _LOOPS}
+
+
+@intrinsic
+def _pointer(typing_context: Any, address: Any) -> Any:
+    """A pointer to floating point numbers at an address."""
+
+    def cast_to_pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.float64)(types.intp), cast_to_pointer
+
+
+@compiled
+def numbers_at(address: int, shape: tuple[int, int]) -> Array:
+    """A matrix in memory that somebody else keeps, row by row: where loops go through more arrays
+    than a call could take. For loops only."""
+    pointer = _pointer(address)  # pyright: ignore[reportCallIssue]
+    return numba.carray(pointer, shape)  # pyright: ignore[reportPrivateImportUsage]
 
 
 @compiled

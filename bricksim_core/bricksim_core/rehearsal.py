@@ -38,6 +38,29 @@ def rehearse() -> None:
     for structure in (_wall(5, 4), _wall(7, 6)):
         pushed = {structure.graph.part_ids[-1]: (90.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
         analyze(structure, loads=pushed, limit=False)
+    _rehearse_changes()
+
+
+def _rehearse_changes() -> None:
+    """Takes a brick off a large component, into whose equations that is worked, and puts it on."""
+    block = parse_structure(
+        "".join(
+            f"4x2 ({4 * i + 2 * (k % 2)},{2 * j + (k // 2) % 2},{k})\n"
+            for k in range(10)
+            for i in range(5)
+            for j in range(8)
+        ),
+        baseplate=None,
+    )
+    simulator = Simulator()
+    simulator.spawn(block, standing(block, rotation_from_degrees(0.0, 0.0, 0.0), 1.0), fixed=())
+    graph = simulator.graph
+    ended = [graph.connection(c.id) for c in graph.connections_of(graph.part_ids[-1])]
+    simulator.disconnect([c.id for c in ended])
+    simulator.step()
+    for c in ended:
+        simulator.connect(c.stud_part, c.hole_part, c.offset, c.yaw)
+    simulator.step()
 
 
 def _wall(wide: int, high: int) -> Structure:

@@ -40,7 +40,7 @@ def held_in(layout: ComponentLayout, held: set[int]) -> np.ndarray:
 
 def taken_over(system: SnapFitSystem) -> int:
     """Fronts that were not computed anew."""
-    return len(system._structure._dissected[1])
+    return sum(front is not None for front in system._structure._dissected[1])
 
 
 def elastic_wrenches(system: SnapFitSystem, loads: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ def assert_same(
         strained, want = (elastic_wrenches(s, loads) for s in (piece, fresh))
         assert strained == pytest.approx(want, abs=1e-8 * np.abs(want).max(initial=1e-9))
         for a, b, tolerance in (
-            (piece.bonded(loads), fresh.bonded(loads), 1e-4),
+            (piece.bonded(loads), fresh.bonded(loads), 1e-7),
             (piece.solve(loads), fresh.solve(loads), accuracy),
         ):
             assert a.status is b.status

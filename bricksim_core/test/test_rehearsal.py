@@ -26,6 +26,15 @@ for euler, height in (((0, 0, 0), 0.1), ((25, 40, 0), 0.5)):
     simulator.spawn(block, pose, fixed=())
     events = [event for _ in range(60) for event in simulator.step().events]
 print(len(simulator.graph.component_ids), "pieces")
+large = parse_structure("".join(f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})\\n"
+    for z in range(12) for i in range(5) for j in range(8)), baseplate=None)
+simulator = Simulator()
+pose = standing(large, rotation_from_degrees(0, 0, 0), 1.0)
+simulator.spawn(large, pose, fixed=())
+ended = simulator.graph.connections_of(simulator.graph.part_ids[0])
+simulator.disconnect([c.id for c in ended])
+simulator.step()
+assert ready["bricksim_core.mechanics.snapfit.dissection._left"] == 1
 late = {name: (ready.get(name), count) for name, count in loaded().items()
         if count != ready.get(name)}
 assert not late, late

@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cholesky factorization of a sparse matrix of 6 x 6 blocks, by fronts (Duff and Reid 1983).
 
-Each block of a dissection has a dense front: what it eliminates against that and its boundary. All
-arithmetic is done by BLAS and LAPACK on a few dozen such fronts. A front hangs on its own entries
-and its children's fronts only, so that after a change the others are taken over as they are.
+Each block of a dissection has a dense front: what it eliminates against that and its boundary. They
+are factored by BLAS and LAPACK. A front hangs on its own entries and its children's fronts only, so
+that after a change the others are taken over as they are. A solve goes through all of them in one
+compiled loop: it waits for memory, so that the fewer numbers a factor has the better.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
+from bricksim_core.compiled import compiled, numbers_at
 from bricksim_core.mechanics.portions import Portions, at_once
-from bricksim_core.mechanics.snapfit.dissection import Block, Dissection, sweep
+from bricksim_core.mechanics.snapfit.dissection import Dissection, sweep
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 _potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(
     ("potrf", "potrs", "pbtrf", "pbtrs"), dtype=np.float64
 )
-_trsm, _trsv, _syrk = get_blas_funcs(("trsm", "trsv", "syrk"), dtype=np.float64)
-(_rough_trsv,) = get_blas_funcs(("trsv",), dtype=np.float32)
+_trsm, _syrk = get_blas_funcs(("trsm", "syrk"), dtype=np.float64)
 
 BAND = 1e8
 """Multiplications up to which a matrix is factored within its band."""
@@ -34,9 +35,11 @@ _ONCE = 10.0
 """How many times more there may be before fronts are quicker; but nothing of a band can be taken
 over when the matrix changes."""
 
+_FRONT, _MULTIPLIED = 0.06, 0.8e7
+"""Cost of a front, and multiplications that cost 1."""
 
-_FRONT, _MULTIPLIED = 0.3, 0.8e7
-"""Cost of a front, and multiplications that cost as much as one more."""
+_PORTION = 1.5
+"""Cost of the fronts that are factored at a time, but for a larger one."""
 
 _BELOW = np.arange(6) - np.arange(6)[:, None]
 """By column and row within a block, how far below the diagonal an entry lies."""
@@ -57,9 +60,9 @@ class Front:
     update: Array
 
     @cached_property
-    def rough(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """`factor` and `below` in single precision: solves of large matrices wait for memory."""
-        return self.factor.astype(np.float32), self.below.astype(np.float32)
+    def at(self) -> tuple[int, int]:
+        """Where `factor` and `below` are in memory."""
+        return self.factor.ctypes.data, self.below.ctypes.data
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class BlockCholesky:
     Args:
         dissection: Order and blocks.
         entries: K.
-        known: Fronts that are known already, by block.
+        known: Fronts that are known already, None for others.
 
     Attributes:
         fronts: One per block.
@@ -112,13 +115,13 @@ class BlockCholesky:
     """
 
     def __init__(
-        self, dissection: Dissection, entries: Entries, known: dict[int, Front] | None = None
+        self, dissection: Dissection, entries: Entries, known: Sequence[Front | None] = ()
     ) -> None:
-        at_once(self._eliminate(dissection, entries, known or {}))
+        at_once(self._eliminate(dissection, entries, known))
 
     @classmethod
     def factored(
-        cls, dissection: Dissection, entries: Entries, known: dict[int, Front]
+        cls, dissection: Dissection, entries: Entries, known: Sequence[Front | None]
     ) -> Portions[BlockCholesky]:
         """The same in portions."""
         cholesky = cls.__new__(cls)
@@ -126,105 +129,72 @@ class BlockCholesky:
         return cholesky
 
     def _eliminate(
-        self, dissection: Dissection, entries: Entries, known: dict[int, Front]
+        self, tree: Dissection, entries: Entries, known: Sequence[Front | None]
     ) -> Portions[None]:
-        self._order = dissection.order
-        self._blocks = dissection.blocks
-        self.fronts: list[Front] = []
-        new = [block for k, block in enumerate(self._blocks) if k not in known]
+        self._tree = tree
+        known = known or [None] * len(tree)
+        p, q = 6 * np.diff(tree.first), 6 * np.diff(tree.start)
+        costs = (_FRONT + _multiplications(p, q) / _MULTIPLIED).tolist()
+        sizes = np.where([front is None for front in known], p**2 + p * q + q**2, 0)
         # One piece of memory for all of them: the system hands out large pages for it.
-        memory = np.zeros(sum(_size(block) for block in new))
-        used = 0
-        edges = [block.first for block in self._blocks] + [len(self._order)]
-        cuts = np.searchsorted(entries.column, edges).tolist()
-        for k, block in enumerate(self._blocks):
-            front = known.get(k)
-            if front is None:
-                yield _FRONT + _multiplications(block) / _MULTIPLIED
+        memory = np.zeros(int(sizes.sum()))
+        used = (np.cumsum(sizes) - sizes).tolist()
+        cuts = np.searchsorted(entries.column, tree.first).tolist()
+        local = np.empty(len(tree.order), dtype=np.int64)
+        children: list[list[int]] = [[] for _ in known]
+        for block, parent in enumerate(tree.parent.tolist()):
+            if parent >= 0:
+                children[parent].append(block)
+        self.fronts = fronts = cast(list[Front], list(known))  # those that are None come in time
+        for portion, cost in _portions([k for k, f in enumerate(known) if f is None], costs):
+            yield cost
+            for k in portion:
                 own = slice(cuts[k], cuts[k + 1])
-                room = memory[used : used + _size(block)]
-                used += len(room)
-                front = self._eliminated(
-                    block, entries.row[own], entries.column[own], entries.value[own], room
-                )
-            self.fronts.append(front)
-        self._steps = [
-            (
-                slice(6 * block.first, 6 * block.last),
-                (6 * block.boundary[:, None] + np.arange(6)).reshape(-1),
-                front,
-            )
-            for block, front in zip(self._blocks, self.fronts, strict=True)
-        ]
+                fronts[k] = self._eliminated(
+                    k, entries.row[own], entries.column[own], entries.value[own],
+                    children[k], memory[used[k] :], local,
+                )  # fmt: skip
+        self._at = np.array([front.at for front in fronts], dtype=np.int64).reshape(-1, 2)
 
     def solve(self, loads: Array) -> Array:
         """K^-1 of (6 n,) or (6 n, m) right hand sides."""
-        shape = loads.shape
-        if not len(self._order):
-            return loads.copy()
-        x = np.asfortranarray(
-            loads.reshape(len(self._order), 6, -1)[self._order].reshape(-1, *shape[1:])
-        )
-        single = x.ndim == 1
-        solve = _solve_one if single else _solve_many
-        for span, boundary, front in self._steps:
-            own = x[span]
-            # Columns for single joints touch few blocks on the way to the root.
-            if not single and not own.any():
-                continue
-            x[span] = own = solve(front.factor, own, 0)
-            if len(boundary):
-                x[boundary] -= front.below @ own
-        for span, boundary, front in reversed(self._steps):
-            own = x[span]
-            if len(boundary):
-                own = own - front.below.T @ x[boundary]
-            x[span] = solve(front.factor, own, 1)
-        result = np.empty((len(self._order), 6, *shape[1:]))
-        result[self._order] = x.reshape(-1, 6, *shape[1:])
-        return result.reshape(shape)
-
-    def solve_roughly(self, loads: Array) -> Array:
-        """K^-1 of (6 n,) right hand sides, in single precision."""
-        x = loads.reshape(-1, 6)[self._order].reshape(-1).astype(np.float32)
-        for span, boundary, front in self._steps:
-            factor, below = front.rough
-            x[span] = own = _rough_trsv(factor, x[span], lower=1)
-            if len(boundary):
-                x[boundary] -= below @ own
-        for span, boundary, front in reversed(self._steps):
-            factor, below = front.rough
-            own = x[span]
-            if len(boundary):
-                own = own - below.T @ x[boundary]
-            x[span] = _rough_trsv(factor, own, lower=1, trans=1)
-        result = np.empty((len(self._order), 6))
-        result[self._order] = x.reshape(-1, 6)
-        return result.reshape(-1)
+        tree = self._tree
+        every = np.array(loads.reshape(len(loads), -1).T, order="C")
+        _solve(tree.order, tree.first, tree.start, tree.boundary, self._at, every)
+        return every.T.reshape(loads.shape)
 
     def _eliminated(
-        self, block: Block, row: IntArray, column: IntArray, value: Array, room: Array
+        self,
+        block: int,
+        row: IntArray,
+        column: IntArray,
+        value: Array,
+        children: list[int],
+        memory: Array,
+        local: IntArray,
     ) -> Front:
-        own, later = block.last - block.first, len(block.boundary)
-        p, q = 6 * own, 6 * later
-        pivots = room[: p * p].reshape(p, p, order="F")
-        below = room[p * p : p * (p + q)].reshape(q, p, order="F")
-        update = room[p * (p + q) :].reshape(q, q, order="F")
-        row, column = block.local(row), column - block.first
-        inner = row < own
-        outer = ~inner
-        pivots.T.reshape(own, 6, own, 6)[column[inner], :, row[inner]] = value[inner]
-        if later:
-            below.T.reshape(own, 6, later, 6)[column[outer], :, row[outer] - own] = value[outer]
-        for child, spots in zip(block.children, block.spots, strict=True):
-            _extend(self.fronts[child].update, spots, own, pivots, below, update)
-        factor, info = _potrf(pivots, lower=1, clean=0, overwrite_a=1)
+        tree = self._tree
+        first, last = tree.first[block : block + 2].tolist()
+        boundary = tree.boundary[tree.start[block] : tree.start[block + 1]]
+        p, q = 6 * (last - first), 6 * len(boundary)
+        pivots = memory[: p * p].reshape(p, p)
+        below = memory[p * p : p * (p + q)].reshape(p, q)
+        update = memory[p * (p + q) : p * (p + q) + q * q].reshape(q, q)
+        local[first:last] = np.arange(last - first)
+        local[boundary] = np.arange(last - first, last - first + len(boundary))
+        _put(local[row], local[column], value, pivots, below)
+        for child in children:
+            spots = local[tree.boundary[tree.start[child] : tree.start[child + 1]]]
+            _extend(self.fronts[child].update.T, spots, pivots, below, update)
+        # To LAPACK a row-major matrix is its transpose.
+        factor, info = _potrf(pivots.T, lower=1, clean=0, overwrite_a=1)
         if info:
             raise np.linalg.LinAlgError("not positive definite")
-        if later:
-            below = _trsm(1.0, factor, below, side=1, lower=1, trans_a=1, overwrite_b=1)
-            update = _syrk(-1.0, below, beta=1.0, c=update, lower=1, overwrite_c=1)
-        return Front(factor, below, update)
+        rows, rest = below.T, update.T
+        if q:
+            rows = _trsm(1.0, factor, rows, side=1, lower=1, trans_a=1, overwrite_b=1)
+            rest = _syrk(-1.0, rows, beta=1.0, c=rest, lower=1, overwrite_c=1)
+        return Front(factor, rows, rest)
 
 
 def swept_order(points: Array, a: IntArray, b: IntArray, once: bool = False) -> IntArray | None:
@@ -320,54 +290,169 @@ class DenseCholesky:
         return _potrs(self._factor, loads, lower=0)[0] if len(loads) else loads.copy()
 
 
-def _size(block: Block) -> int:
-    """Numbers that a front holds."""
-    p, q = 6 * (block.last - block.first), 6 * len(block.boundary)
-    return p * p + p * q + q * q
-
-
-def _multiplications(block: Block) -> float:
-    """How many a front takes."""
-    p, q = 6.0 * (block.last - block.first), 6.0 * len(block.boundary)
+def _multiplications(p: IntArray, q: IntArray) -> Array:
+    """How many fronts take that eliminate p rows against q others."""
     return p**3 / 6.0 + p**2 * q / 2.0 + p * q**2 / 2.0
 
 
-def _solve_one(factor: Array, x: Array, transposed: int) -> Array:
-    return _trsv(factor, x, lower=1, trans=transposed)
+def _portions(blocks: list[int], costs: list[float]) -> list[tuple[list[int], float]]:
+    """Blocks in portions that cost about as much each, and what they cost."""
+    portions: list[tuple[list[int], float]] = []
+    for block in blocks:
+        if not portions or portions[-1][1] + costs[block] > _PORTION:
+            portions.append(([], 0.0))
+        before, cost = portions[-1]
+        portions[-1] = [*before, block], cost + costs[block]
+    return portions
 
 
-def _solve_many(factor: Array, x: Array, transposed: int) -> Array:
-    return _trsm(1.0, factor, x, lower=1, trans_a=transposed)
+@compiled
+def _put(row: IntArray, column: IntArray, value: Array, pivots: Array, below: Array) -> None:
+    """Puts entries into a front.
+
+    Args:
+        row: (E,) block rows in the front.
+        column: (E,) block columns there.
+        value: (E, 6, 6) transposed blocks.
+        pivots: (p, p) by columns.
+        below: (p, q) by columns.
+    """
+    own = len(pivots) // 6
+    for e in range(len(row)):
+        c = 6 * column[e]
+        if row[e] < own:
+            r = 6 * row[e]
+            for i in range(6):
+                for j in range(6):
+                    pivots[c + i, r + j] = value[e, i, j]
+        else:
+            r = 6 * (row[e] - own)
+            for i in range(6):
+                for j in range(6):
+                    below[c + i, r + j] = value[e, i, j]
 
 
-def _extend(
-    source: Array, spots: IntArray, own: int, pivots: Array, below: Array, update: Array
+@compiled
+def _extend(source: Array, spots: IntArray, pivots: Array, below: Array, update: Array) -> None:
+    """Adds a child's update to a front, all of them by columns.
+
+    Args:
+        source: (6 s, 6 s) the update.
+        spots: (s,) block rows in the front where its block rows belong, sorted.
+        pivots: (p, p).
+        below: (p, q).
+        update: (q, q).
+    """
+    own = len(pivots) // 6
+    for m in range(len(spots)):
+        c = 6 * spots[m]
+        for n in range(m, len(spots)):
+            r = 6 * spots[n]
+            for i in range(6):
+                values = source[6 * m + i, 6 * n : 6 * n + 6]
+                if spots[n] < own:
+                    target = pivots[c + i, r : r + 6]
+                elif spots[m] < own:
+                    target = below[c + i, r - 6 * own : r - 6 * own + 6]
+                else:
+                    target = update[c - 6 * own + i, r - 6 * own : r - 6 * own + 6]
+                for j in range(6):
+                    target[j] += values[j]
+
+
+@compiled
+def _solve(
+    order: IntArray, first: IntArray, start: IntArray, boundary: IntArray, at: IntArray, x: Array
 ) -> None:
-    """Adds a child's update to the parts of a front."""
-    runs = _runs(spots, own)
-    for to_column, at_column, width in runs:
-        columns = source[:, at_column : at_column + width]
-        for to_row, at_row, height in runs:
-            if at_row < at_column:
-                continue
-            values = columns[at_row : at_row + height]
-            if to_row < 6 * own:
-                target = pivots[to_row : to_row + height, to_column : to_column + width]
-            elif to_column < 6 * own:
-                to = to_row - 6 * own
-                target = below[to : to + height, to_column : to_column + width]
-            else:
-                to, across = to_row - 6 * own, to_column - 6 * own
-                target = update[to : to + height, across : across + width]
-            target += values
+    """Replaces right hand sides by solutions.
+
+    Args:
+        order: See `Dissection`.
+        first: See there.
+        start: See there.
+        boundary: See there.
+        at: (K, 2) where the blocks' `Front.factor` and `Front.below` are.
+        x: (m, 6 n) right hand sides.
+    """
+    count = len(order)
+    y, far = np.empty(6 * count), np.empty(6 * count)
+    for own in x:
+        for i in range(count):
+            for c in range(6):
+                y[6 * i + c] = own[6 * order[i] + c]
+        for k in range(len(at)):
+            _forth(first[k], first[k + 1], boundary[start[k] : start[k + 1]], at[k], y, far)
+        for k in range(len(at) - 1, -1, -1):
+            _back(first[k], first[k + 1], boundary[start[k] : start[k + 1]], at[k], y, far)
+        for i in range(count):
+            for c in range(6):
+                own[6 * order[i] + c] = y[6 * i + c]
 
 
-def _runs(spots: IntArray, own: int) -> list[tuple[int, int, int]]:
-    """Rows of a front that follow each other: (in the front, in the child, number of rows)."""
-    breaks = np.flatnonzero((np.diff(spots) != 1) | (spots[1:] == own)) + 1
-    starts = np.concatenate([[0], breaks, [len(spots)]])
-    return [
-        (6 * int(spots[s]), 6 * s, 6 * (e - s))
-        for s, e in itertools.pairwise(starts.tolist())
-        if e > s
-    ]
+# Six columns at a time: what follows is read and written a sixth as often, and six sums go on at
+# the same time.
+
+
+@compiled
+def _forth(first: int, last: int, boundary: IntArray, at: IntArray, y: Array, far: Array) -> None:
+    """Takes what a block eliminates out of what comes later; see `_solve`.
+
+    Args:
+        first: Its first place.
+        last: One after its last place.
+        boundary: (B,) later places that it touches.
+        at: Where its factor and what is below are.
+        y: (6 n,) right hand side, by places.
+        far: Room for as much.
+    """
+    own, size, later = y[6 * first : 6 * last], 6 * (last - first), 6 * len(boundary)
+    if not own.any():
+        return
+    pivots, below = numbers_at(at[0], (size, size)), numbers_at(at[1], (size, later))
+    far[:later] = 0.0
+    for c in range(0, size, 6):
+        for i in range(c, c + 6):
+            own[i] /= pivots[i, i]
+            for j in range(i + 1, c + 6):
+                own[j] -= pivots[i, j] * own[i]
+        s, t, u, v, w, z = own[c], own[c + 1], own[c + 2], own[c + 3], own[c + 4], own[c + 5]
+        p, q, r = pivots[c], pivots[c + 1], pivots[c + 2]
+        a, b, d = pivots[c + 3], pivots[c + 4], pivots[c + 5]
+        for j in range(c + 6, size):
+            own[j] -= p[j] * s + q[j] * t + r[j] * u + a[j] * v + b[j] * w + d[j] * z
+        p, q, r = below[c], below[c + 1], below[c + 2]
+        a, b, d = below[c + 3], below[c + 4], below[c + 5]
+        for j in range(later):
+            far[j] += p[j] * s + q[j] * t + r[j] * u + a[j] * v + b[j] * w + d[j] * z
+    for k in range(len(boundary)):
+        for c in range(6):
+            y[6 * boundary[k] + c] -= far[6 * k + c]
+
+
+@compiled
+def _back(first: int, last: int, boundary: IntArray, at: IntArray, y: Array, far: Array) -> None:
+    """Solves for what a block eliminates, what comes later being known; see `_forth`."""
+    own, size, later = y[6 * first : 6 * last], 6 * (last - first), 6 * len(boundary)
+    pivots, below = numbers_at(at[0], (size, size)), numbers_at(at[1], (size, later))
+    for k in range(len(boundary)):
+        for c in range(6):
+            far[6 * k + c] = y[6 * boundary[k] + c]
+    for c in range(size - 6, -1, -6):
+        s, t, u, v, w, z = own[c], own[c + 1], own[c + 2], own[c + 3], own[c + 4], own[c + 5]
+        p, q, r = below[c], below[c + 1], below[c + 2]
+        a, b, d = below[c + 3], below[c + 4], below[c + 5]
+        for j in range(later):
+            x = far[j]
+            s, t, u = s - p[j] * x, t - q[j] * x, u - r[j] * x
+            v, w, z = v - a[j] * x, w - b[j] * x, z - d[j] * x
+        p, q, r = pivots[c], pivots[c + 1], pivots[c + 2]
+        a, b, d = pivots[c + 3], pivots[c + 4], pivots[c + 5]
+        for j in range(c + 6, size):
+            x = own[j]
+            s, t, u = s - p[j] * x, t - q[j] * x, u - r[j] * x
+            v, w, z = v - a[j] * x, w - b[j] * x, z - d[j] * x
+        own[c], own[c + 1], own[c + 2], own[c + 3], own[c + 4], own[c + 5] = s, t, u, v, w, z
+        for i in range(c + 5, c - 1, -1):
+            for j in range(i + 1, c + 6):
+                own[i] -= pivots[i, j] * own[j]
+            own[i] /= pivots[i, i]

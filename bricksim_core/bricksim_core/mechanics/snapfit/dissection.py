@@ -8,47 +8,23 @@ change of the graph leaves every block alone that is no ancestor of where it hap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
 
-LEAF = 48
-"""Nodes up to which a block is not dissected any more."""
+LEAF = 8
+"""Nodes up to which a block is not dissected any more: fewer make more blocks to look after, more
+a factor with more numbers in it."""
 
-_GROWTH = 8
-"""A graph is dissected anew when more than one in so many of its nodes, and `LEAF`, were added."""
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Nodes that are eliminated together, by their places in the order.
-
-    Attributes:
-        first: First place.
-        last: One after the last.
-        boundary: (B,) later places that it touches, sorted, by edges or by what it eliminates.
-        children: Indices of the blocks whose parent it is.
-        spots: For each child, where its boundary is among this block's places and boundary.
-    """
-
-    first: int
-    last: int
-    boundary: IntArray
-    children: tuple[int, ...]
-    spots: tuple[IntArray, ...]
-
-    def local(self, places: IntArray) -> IntArray:
-        """Where places are among the block's own and its boundary."""
-        own = self.last - self.first
-        return np.where(
-            places < self.last, places - self.first, own + np.searchsorted(self.boundary, places)
-        )
+_ADDED, _GROWTH = 48, 8
+"""A graph is dissected anew when more nodes were added than so many and one in so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +34,34 @@ class Dissection:
     Attributes:
         order: (n,) nodes in the order of elimination.
         place: (n,) places of the nodes in that order.
-        blocks: The blocks.
+        first: (K + 1,) first place of each block, which ends where the next one begins.
+        parent: (K,) the block above each, -1 for none.
+        start: (K + 1,) where the boundary of each block begins.
+        boundary: (S,) later places that the blocks touch, by edges or by what they eliminate, of
+            each block sorted.
         added: Nodes that were put in since the graph was dissected.
     """
 
     order: IntArray
     place: IntArray
-    blocks: tuple[Block, ...]
+    first: IntArray
+    parent: IntArray
+    start: IntArray
+    boundary: IntArray
     added: int = 0
+
+    def __len__(self) -> int:
+        """K, number of blocks."""
+        return len(self.parent)
 
     @property
     def block_of(self) -> IntArray:
         """(n,) block of each place."""
-        return np.repeat(np.arange(len(self.blocks)), [b.last - b.first for b in self.blocks])
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
 
     def without(
         self, kept: NDArray[np.bool_], changed: NDArray[np.bool_]
-    ) -> tuple[Dissection, dict[int, int]]:
+    ) -> tuple[Dissection, IntArray]:
         """The dissection of what is left when nodes and edges go.
 
         Args:
@@ -82,44 +69,20 @@ class Dissection:
             changed: (n,) nodes that stay and have lost edges.
 
         Returns:
-            It, and the old numbers of the blocks that nothing has changed in or below, by their
-            new ones.
+            It, and for each of its blocks the old number if nothing has changed in or below it,
+            else -1.
         """
-        stays = kept[self.order]
-        place = np.cumsum(stays) - 1
-        number = np.cumsum(kept) - 1
+        stays, number = kept[self.order], np.cumsum(kept) - 1
         order = number[self.order[stays]]
-        block_of = self.block_of
-        alive = np.bincount(block_of, stays, len(self.blocks)).astype(np.int64).tolist()
-        dirty = np.bincount(block_of, ~stays | changed[self.order], len(self.blocks)) > 0.0
-        blocks: list[Block] = []
-        same: dict[int, int] = {}
-        heirs: list[tuple[int, ...]] = []
-        for k, (old, left) in enumerate(zip(self.blocks, alive, strict=True)):
-            children = tuple(heir for child in old.children for heir in heirs[child])
-            later = old.boundary[stays[old.boundary]]
-            # The boundary may be a larger one than the edges that are left ask for.
-            fewer = len(later) < len(old.boundary)
-            dirty[k] |= fewer or any(dirty[child] for child in old.children)
-            if not left:
-                heirs.append(children)
-                continue
-            last = int(place[old.last - 1]) + 1
-            block = Block(last - left, last, place[later], children, old.spots)
-            if dirty[k]:
-                spots = tuple(block.local(blocks[c].boundary) for c in children)
-                block = replace(block, spots=spots)
-            else:
-                same[len(blocks)] = k
-            heirs.append((len(blocks),))
-            blocks.append(block)
-        places = np.empty(len(order), dtype=np.int64)
-        places[order] = np.arange(len(order))
-        return Dissection(order, places, tuple(blocks), self.added), same
+        first, parent, start, boundary, same = _left(
+            self.first, self.parent, self.start, self.boundary, stays, changed[self.order]
+        )
+        left = Dissection(order, _places(order), first, parent, start, boundary, self.added)
+        return left, same
 
     def grown(
         self, nodes: IntArray, changed: NDArray[np.bool_], a: IntArray, b: IntArray
-    ) -> tuple[Dissection, dict[int, int]] | None:
+    ) -> tuple[Dissection, IntArray] | None:
         """The dissection when nodes and edges are added.
 
         New nodes that are joined to each other go into the lowest block that lies above all they
@@ -132,24 +95,17 @@ class Dissection:
             b: (k,) the other.
 
         Returns:
-            It, and the old numbers of the blocks that nothing has changed in or below, by their
-            new ones; None if the nodes are too many for it, or an edge fits no tree of these
-            blocks.
+            It, and for each of its blocks the old number if nothing has changed in or below it,
+            else -1; None if the nodes are too many for it, or an edge fits no tree of these blocks.
         """
-        count, blocks = len(changed), len(self.blocks)
+        count, blocks = len(changed), len(self)
         added = self.added + count - len(nodes)
-        if not blocks or added > LEAF + count // _GROWTH:
+        if not blocks or added > _ADDED + count // _GROWTH:
             return None
         home = np.full(count, -1, dtype=np.int64)
         home[nodes] = self.block_of[self.place]
-        parents, first = [-1] * blocks, list(range(blocks))
-        for block, known in enumerate(self.blocks):
-            for child in known.children:
-                parents[child] = block
-                first[block] = min(first[block], first[child])
-        # The blocks below one are those from its first descendant on, without a gap.
-        lowest = np.array(first)
-        new = home < 0
+        # The blocks below one are those from its lowest descendant on, without a gap.
+        lowest, new = _lowest(self.parent), home < 0
         for cluster in _clusters(new, a, b):
             within = np.zeros(count, dtype=bool)
             within[cluster] = True
@@ -157,7 +113,7 @@ class Dissection:
             touched = touched[touched >= 0]
             least, block = int(touched.min(initial=blocks)), int(touched.max(initial=-1))
             while block >= 0 and lowest[block] > least:
-                block = parents[block]
+                block = int(self.parent[block])
             if block < 0:
                 return None
             home[cluster] = block
@@ -165,18 +121,116 @@ class Dissection:
         if (lowest[high] > low).any():
             return None
 
+        number = nodes[self.order]
+        every = np.concatenate([number, np.flatnonzero(new)])
+        order = every[np.argsort(home[every], kind="stable")]
+        sizes = np.bincount(home, minlength=blocks)
+        larger = arrange(order, sizes, self.parent, a, b, added)
         dirty = np.zeros(blocks, dtype=bool)
         dirty[home[changed | new]] = True
-        number = nodes[self.order]
-        groups = np.split(number, [block.last for block in self.blocks[:-1]])
-        for block in np.unique(home[new]).tolist():
-            groups[block] = np.append(groups[block], np.flatnonzero(new & (home == block)))
-        larger = replace(arrange(groups, parents, a, b, count), added=added)
-        for block, known in enumerate(larger.blocks):
-            before = number[self.blocks[block].boundary]
-            dirty[block] |= any(dirty[child] for child in known.children)
-            dirty[block] |= not np.array_equal(larger.order[known.boundary], before)
-        return larger, {block: block for block in np.flatnonzero(~dirty).tolist()}
+        _mark_grown(
+            self.start, number[self.boundary],
+            larger.start, larger.order[larger.boundary], self.parent, dirty,
+        )  # fmt: skip
+        return larger, np.where(dirty, -1, np.arange(blocks))
+
+
+def _places(order: IntArray) -> IntArray:
+    """(n,) where each node is in an order."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place
+
+
+@compiled
+def _left(
+    first: IntArray,
+    parent: IntArray,
+    start: IntArray,
+    boundary: IntArray,
+    stays: NDArray[np.bool_],
+    changed: NDArray[np.bool_],
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Blocks of a dissection without some places; what became empty is left out.
+
+    Args:
+        first: See `Dissection`.
+        parent: See there.
+        start: See there.
+        boundary: See there.
+        stays: (n,) places that stay.
+        changed: (n,) places that have lost edges.
+
+    Returns:
+        The first four of what is left, and the old numbers of its blocks, -1 where something has
+        changed in or below them.
+    """
+    blocks, used, alive = len(parent), 0, 0
+    place = np.cumsum(stays) - 1
+    number, dirty = np.full(blocks, -1, dtype=np.int64), np.zeros(blocks, dtype=np.bool_)
+    ends, cuts = np.zeros(blocks + 1, dtype=np.int64), np.zeros(blocks + 1, dtype=np.int64)
+    later, same = np.empty_like(boundary), np.empty(blocks, dtype=np.int64)
+    for k in range(blocks):
+        own = 0
+        for i in range(first[k], first[k + 1]):
+            own += stays[i]
+            dirty[k] |= changed[i] or not stays[i]
+        begin = used
+        for i in boundary[start[k] : start[k + 1]]:
+            # The boundary may be a larger one than the edges that are left ask for.
+            if stays[i]:
+                later[used] = place[i]
+                used += 1
+            else:
+                dirty[k] = True
+        if dirty[k] and parent[k] >= 0:
+            dirty[parent[k]] = True
+        if not own:
+            used = begin
+            continue
+        number[k], same[alive] = alive, -1 if dirty[k] else k
+        alive += 1
+        ends[alive], cuts[alive] = ends[alive - 1] + own, used
+    above = np.empty(alive, dtype=np.int64)
+    for k in range(blocks):
+        if number[k] >= 0:
+            heir = parent[k]
+            while heir >= 0 and number[heir] < 0:
+                heir = parent[heir]
+            above[number[k]] = number[heir] if heir >= 0 else -1
+    return ends[: alive + 1], above, cuts[: alive + 1], later[:used], same[:alive]
+
+
+@compiled
+def _lowest(parent: IntArray) -> IntArray:
+    """(K,) the first block below each, or it itself."""
+    lowest = np.arange(len(parent))
+    for k in range(len(parent)):
+        if parent[k] >= 0:
+            lowest[parent[k]] = min(lowest[parent[k]], lowest[k])
+    return lowest
+
+
+@compiled
+def _mark_grown(
+    before_start: IntArray,
+    before: IntArray,
+    start: IntArray,
+    after: IntArray,
+    parent: IntArray,
+    dirty: NDArray[np.bool_],
+) -> None:
+    """Marks the blocks whose boundaries, by nodes, are no longer the same, and all above what is
+    marked."""
+    for k in range(len(parent)):
+        count = start[k + 1] - start[k]
+        if count != before_start[k + 1] - before_start[k]:
+            dirty[k] = True
+        else:
+            for i in range(count):
+                dirty[k] |= after[start[k] + i] != before[before_start[k] + i]
+        if dirty[k] and parent[k] >= 0:
+            dirty[parent[k]] = True
 
 
 def _clusters(wanted: NDArray[np.bool_], a: IntArray, b: IntArray) -> list[IntArray]:
@@ -217,42 +271,81 @@ def dissect(points: Array, a: IntArray, b: IntArray) -> Dissection:
 
     if len(points):
         split(np.arange(len(points)), np.column_stack([a, b]))
-    return arrange(groups, parents, a, b, len(points))
+    sizes = np.array([len(group) for group in groups], dtype=np.int64)
+    return arrange(joined(groups, dtype=np.int64), sizes, np.array(parents, dtype=np.int64), a, b)
 
 
 def arrange(
-    groups: list[IntArray], parents: list[int], a: IntArray, b: IntArray, count: int
+    order: IntArray, sizes: IntArray, parent: IntArray, a: IntArray, b: IntArray, added: int = 0
 ) -> Dissection:
-    """The blocks of a given tree.
+    """The dissection with a given tree.
 
     Args:
-        groups: Nodes of each block, children before parents.
-        parents: Index of each block's parent, -1 for none.
+        order: (n,) nodes block by block, children before parents.
+        sizes: (K,) how many each block has.
+        parent: (K,) the block above each, -1 for none.
         a: (m,) one end of each edge; what is joined lies in the same block or one above the other.
         b: (m,) the other.
-        count: Number of nodes.
+        added: See `Dissection`.
     """
-    order = joined(groups, dtype=np.int64)
-    place = np.empty(count, dtype=np.int64)
-    place[order] = np.arange(count)
-    ends = np.cumsum([len(group) for group in groups]).tolist()
-    starts = [end - len(group) for end, group in zip(ends, groups, strict=True)]
-    low, high = np.minimum(place[a], place[b]), np.maximum(place[a], place[b])
-    by_low = np.argsort(low, kind="stable")
-    low, high = low[by_low], high[by_low]
-    cuts = np.searchsorted(low, [*starts, count]).tolist()
-    children: list[list[int]] = [[] for _ in groups]
-    for block, parent in enumerate(parents):
-        if parent >= 0:
-            children[parent].append(block)
-    blocks: list[Block] = []
-    for k, (first, last) in enumerate(zip(starts, ends, strict=True)):
-        touched = [high[cuts[k] : cuts[k + 1]], *(blocks[c].boundary for c in children[k])]
-        later = np.unique(np.concatenate(touched))
-        block = Block(first, last, later[np.searchsorted(later, last) :], tuple(children[k]), ())
-        spots = tuple(block.local(blocks[c].boundary) for c in children[k])
-        blocks.append(Block(first, last, block.boundary, block.children, spots))
-    return Dissection(order, place, tuple(blocks))
+    place = _places(order)
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    start, boundary = _bounded(first, parent, place[a], place[b])
+    return Dissection(order, place, first, parent, start, boundary, added)
+
+
+@compiled
+def _bounded(
+    first: IntArray, parent: IntArray, a: IntArray, b: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Boundaries of the blocks of a tree.
+
+    Args:
+        first: See `Dissection`.
+        parent: See there.
+        a: (m,) place of one end of each edge.
+        b: (m,) of the other.
+
+    Returns:
+        `Dissection.start` and `Dissection.boundary`.
+    """
+    count, blocks = first[-1], len(parent)
+    cut = np.zeros(count + 1, dtype=np.int64)
+    for e in range(len(a)):
+        cut[min(a[e], b[e]) + 1] += 1
+    for i in range(count):
+        cut[i + 1] += cut[i]
+    at, high = cut[:-1].copy(), np.empty(len(a), dtype=np.int64)
+    for e in range(len(a)):
+        low = min(a[e], b[e])
+        high[at[low]] = max(a[e], b[e])
+        at[low] += 1
+    child, sibling = np.full(blocks, -1, dtype=np.int64), np.full(blocks, -1, dtype=np.int64)
+    for k in range(blocks - 1, -1, -1):
+        if parent[k] >= 0:
+            child[parent[k]], sibling[k] = k, child[parent[k]]
+    seen = np.full(count, -1, dtype=np.int64)
+    start, boundary = np.zeros(blocks + 1, dtype=np.int64), np.empty(4 * count, dtype=np.int64)
+    for k in range(blocks):
+        last, used = first[k + 1], start[k]
+        if len(boundary) < used + count - last:
+            larger = np.empty(2 * len(boundary) + count, dtype=np.int64)
+            larger[:used] = boundary[:used]
+            boundary = larger
+        for i in high[cut[first[k]] : cut[last]]:
+            if i >= last and seen[i] != k:
+                seen[i], boundary[used] = k, i
+                used += 1
+        below = child[k]
+        while below >= 0:
+            for i in boundary[start[below] : start[below + 1]]:
+                if i >= last and seen[i] != k:
+                    seen[i], boundary[used] = k, i
+                    used += 1
+            below = sibling[below]
+        boundary[start[k] : used].sort()
+        start[k + 1] = used
+    return start, boundary[: start[-1]].copy()
 
 
 def sweep(points: Array) -> IntArray:

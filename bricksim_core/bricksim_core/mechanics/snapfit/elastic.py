@@ -38,7 +38,7 @@ from bricksim_core.topology.layout import IntArray
 DENSE = 90
 """Free displacements up to which the matrix is a dense one."""
 
-_ORDER, _BANDED = 0.005, 0.015
+_ORDER, _BANDED = 0.0025, 0.015
 """Costs for each part of the order of elimination and the matrix, and of factoring a band."""
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
@@ -142,14 +142,17 @@ class ElasticStructure:
         return self.node[parts]
 
     @cached_property
-    def _dissected(self) -> tuple[Dissection, dict[int, Front]]:
-        """The order of elimination, and fronts that are known already."""
+    def _dissected(self) -> tuple[Dissection, list[Front | None]]:
+        """The order of elimination, and the fronts that are known already."""
         origin, self._origin = self._origin, None
         a, b = self.node[self.lower], self.node[self.upper]
         both = (a >= 0) & (b >= 0)
         a, b = a[both], b[both]
         known = None if origin is None else origin.handed_down(self._parts, a, b)
-        return (dissect(self._coms[self._parts], a, b), {}) if known is None else known
+        if known is not None:
+            return known
+        tree = dissect(self._coms[self._parts], a, b)
+        return tree, [None] * len(tree)
 
     @cached_property
     def _factor(self) -> BandCholesky | BlockCholesky | DenseCholesky:
@@ -171,8 +174,7 @@ class ElasticStructure:
             row, column, value = self._blocks(place, np.ones(len(place), dtype=bool))
             return BandCholesky(swept, Band(row, column, len(place)).filled(value))
         dissection, known = self._dissected
-        new = np.ones(len(dissection.blocks), dtype=bool)
-        new[list(known)] = False
+        new = np.array([front is None for front in known])
         blocks = self._blocks(dissection.place, new[dissection.block_of])
         entries = entries_of(*blocks, count=len(dissection.place))
         return (yield from BlockCholesky.factored(dissection, entries, known))
@@ -211,7 +213,7 @@ class ElasticStructure:
         """(M, 6, 6) scaled wrenches about parts' COMs by scaled wrenches of some joints."""
         return wrench_maps(self.centres[joints], self._coms[parts[joints]])
 
-    def fronts(self) -> tuple[Dissection, dict[int, Front]] | None:
+    def fronts(self) -> tuple[Dissection, list[Front | None]] | None:
         """What others can take over: the dissection, and the fronts known so far; None where it was
         factored without."""
         factor = vars(self).get("_factor")
@@ -219,7 +221,7 @@ class ElasticStructure:
             return self._dissected
         if not isinstance(factor, BlockCholesky):
             return None
-        return self._dissected[0], dict(enumerate(factor.fronts))
+        return self._dissected[0], [*factor.fronts]
 
     def factor(self) -> Portions[None]:
         """Factors the stiffness, which else happens when it is needed first."""
@@ -234,16 +236,6 @@ class ElasticStructure:
     def displacements(self, loads: Array) -> Array:
         """(F,) or (F, m) scaled displacements [m] under (F,) or (F, m) scaled loads [N]."""
         return self._factor.solve(loads)
-
-    def rough_displacements(self, loads: Array) -> Array:
-        """The same for (F,) loads to about 1e-4 of the greatest, in half of the time where the
-        structure is large."""
-        factor = self._factor
-        return (
-            factor.solve_roughly(loads)
-            if isinstance(factor, BlockCholesky)
-            else factor.solve(loads)
-        )
 
     @property
     def size(self) -> int:
@@ -284,7 +276,7 @@ class Origin:
 
     def handed_down(
         self, free: IntArray, a: IntArray, b: IntArray
-    ) -> tuple[Dissection, dict[int, Front]] | None:
+    ) -> tuple[Dissection, list[Front | None]] | None:
         """Dissection and known fronts; None where it is better to begin anew.
 
         Args:
@@ -304,13 +296,13 @@ class Origin:
             lost = np.zeros(len(dissection.order), dtype=bool)
             lost[node[old]] = changed[old]
             dissection, same = dissection.without(kept, lost)
-            known = {new: known[block] for new, block in same.items() if block in known}
+            known = [known[block] if block >= 0 else None for block in same.tolist()]
         if self.grown or len(old) < len(free):
             larger = dissection.grown(old, changed, a, b)
             if larger is None:
                 return None
             dissection, same = larger
-            known = {new: known[block] for new, block in same.items() if block in known}
+            known = [known[block] if block >= 0 else None for block in same.tolist()]
         return dissection, known
 
 

@@ -393,7 +393,7 @@ class SnapFitSystem:
         if not np.isfinite(loads).all():
             return self._failed("loads are not finite", start)
         free_loads, imbalance = self._free_loads(loads)
-        wrench = self._structure.wrenches(self._structure.rough_displacements(free_loads))
+        wrench = self._structure.wrenches(self._structure.displacements(free_loads))
         none = np.zeros(0, dtype=np.int64)
         yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
@@ -406,7 +406,6 @@ class SnapFitSystem:
         """Factors it and what else the first frames need; see `ComponentSystem.prepare`."""
         at_once(self.factor())
         _ = self._bound
-        self._structure.rough_displacements(np.zeros(self._structure.size))
 
     @property
     def strength(self) -> Array:
