@@ -33,6 +33,25 @@ def multiplied(value: Array, column: IntArray, start: IntArray, x: Array) -> Arr
 
 
 @compiled
+def multiplied_back(value: Array, column: IntArray, start: IntArray, x: Array, size: int) -> Array:
+    """(n,) A' x.
+
+    Args:
+        value: See `multiplied`.
+        column: See there.
+        start: See there.
+        x: (R,).
+        size: n, columns of A.
+    """
+    product = np.zeros(size)
+    for r in range(len(x)):
+        if x[r] != 0.0:
+            for p in range(start[r], start[r + 1]):
+                product[column[p]] += value[p] * x[r]
+    return product
+
+
+@compiled
 def band_width(column: IntArray, start: IntArray) -> int:
     """w: how many diagonals from the main one downwards A' W A has for a sparse A and a W that is
     made of blocks of rows with entries in the same sixes of columns.

@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from bricksim_core.mechanics.snapfit.band import multiplied, multiplied_back
 from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
 
 Factorize = Callable[[Array], Callable[[Array], Array]]
 """From the diagonal of D to a solver of N D N^T y = r."""
@@ -23,11 +25,10 @@ _MAX_ITERATIONS = 60
 _TO_THE_EDGE = 0.995
 """Share of the way to the nearest bound that a step goes at most."""
 _REFINEMENTS = 40
-_ROUNDING = 1e-13
+_ROUNDING = 1e-12
 """Relative residual of a linear system at which refining it ends."""
-_FEW = 3
-_ENOUGH = 1e-9
-"""Refinements after which it ends at this one."""
+_IN_VAIN, _ENOUGH = 3, 1e-9
+"""Refinements without a smaller residual after which it ends at this one."""
 _LITTLE = 1e-3
 """Relative error of N x = r that may be rounding."""
 _SETTLED = 1e-9
@@ -55,6 +56,33 @@ class _Bound(NamedTuple):
 
     value: float
     at: Array
+
+
+class _Columns(NamedTuple):
+    """N by its columns: values, rows and beginnings, and the number of rows."""
+
+    value: Array
+    row: IntArray
+    start: IntArray
+    rows: int
+
+    @staticmethod
+    def of(matrix: sp.csc_array) -> _Columns:
+        """From a sparse N."""
+        row, start = (each.astype(np.int64) for each in (matrix.indices, matrix.indptr))
+        return _Columns(matrix.data, row, start, matrix.shape[0])
+
+    def sum(self, x: Array) -> Array:
+        """N x."""
+        return multiplied_back(self.value, self.row, self.start, x, self.rows)
+
+    def product(self, y: Array) -> Array:
+        """N^T y."""
+        return multiplied(self.value, self.row, self.start, y)
+
+    def weighted(self, weight: Array, y: Array) -> Array:
+        """N D N^T y."""
+        return self.sum(weight * self.product(y))
 
 
 class _Point(NamedTuple):
@@ -96,14 +124,14 @@ def minimize(
     Returns:
         The optimum; None if rounding stood in the way.
     """
-    transposed = matrix.T
+    columns = _Columns.of(matrix)
     size = 1.0 + float(np.abs(right).max(initial=0.0))
-    point = _start(matrix, transposed, cost, right, factorize)
+    point = _start(columns, cost, right, factorize)
     least, most = _Bound(-np.inf, point.y), _Bound(np.inf, point.x)
     for _ in range(_MAX_ITERATIONS):
         x, y, z = point
-        missing = right - matrix @ x
-        reduced = cost - transposed @ y - z
+        missing = right - columns.sum(x)
+        reduced = cost - columns.product(y) - z
         value, bound = float(cost @ x), float(right @ y)
         before = least.value
         if bound > least.value and np.abs(reduced).max() <= _FEASIBLE * (1.0 + z.max()):
@@ -117,29 +145,30 @@ def minimize(
         if most.value <= nothing or gap < (tolerance if settled else _SETTLED) * most.value:
             break
         try:
-            solve = _refined(matrix, transposed, x / z, factorize(x / z))
+            rough = factorize(x / z)
         except np.linalg.LinAlgError:
             break
 
-        def direction(target: Array) -> _Point:
+        def direction(target: Array, solve: Callable[[Array], Array]) -> _Point:
             """Towards x z = target, with what N x and the reduced costs lack."""
             share = reduced - target / x  # noqa: B023
-            dy = solve(missing + matrix @ (x / z * share))  # noqa: B023
-            dx = x / z * (transposed @ dy - share)  # noqa: B023
+            dy = solve(missing + columns.sum(x / z * share))  # noqa: B023
+            dx = x / z * (columns.product(dy) - share)  # noqa: B023
             return _Point(dx, dy, (target - z * dx) / x)  # noqa: B023
 
-        affine = direction(-x * z)
+        solve = _refined(columns, x / z, rough)
+        affine = direction(-x * z, rough)
         reached = _Point(x, y, z).moved(affine)
         mean = float(x @ z) / len(x)
         centring = (float(reached.x @ reached.z) / len(x) / mean) ** 3
-        point = point.moved(direction(centring * mean - x * z - affine.x * affine.z))
+        point = point.moved(direction(centring * mean - x * z - affine.x * affine.z, solve))
         # Late steps are differences of large numbers; what N x lacks by rounding is put right.
-        lost = right - matrix @ point.x
+        lost = right - columns.sum(point.x)
         lack = float(np.abs(lost).max(initial=0.0))
         if not lack <= max(_LITTLE * size, np.abs(missing).max(initial=0.0)):
             break
-        if lack <= _LITTLE * size:
-            corrected = point.x + x / z * (transposed @ solve(lost))
+        if _ROUNDING * size < lack <= _LITTLE * size:
+            corrected = point.x + x / z * columns.product(solve(lost))
             if corrected.min() > 0.0:
                 point = point._replace(x=corrected)
     if most.value <= nothing or most.value - least.value < tolerance * most.value:
@@ -147,14 +176,12 @@ def minimize(
     return None
 
 
-def _start(
-    matrix: sp.csc_array, transposed: sp.csr_array, cost: Array, right: Array, factorize: Factorize
-) -> _Point:
+def _start(columns: _Columns, cost: Array, right: Array, factorize: Factorize) -> _Point:
     """Mehrotra's: least squares solutions, shifted into the interior."""
-    solve = _refined(matrix, transposed, np.ones(len(cost)), factorize(np.ones(len(cost))))
-    x = transposed @ solve(right)
-    y = solve(matrix @ cost)
-    z = cost - transposed @ y
+    solve = _refined(columns, np.ones(len(cost)), factorize(np.ones(len(cost))))
+    x = columns.product(solve(right))
+    y = solve(columns.sum(cost))
+    z = cost - columns.product(y)
     x += max(-1.5 * float(x.min()), 0.0)
     z += max(-1.5 * float(z.min()), 0.0)
     product = 0.5 * float(x @ z)
@@ -162,7 +189,7 @@ def _start(
 
 
 def _refined(
-    matrix: sp.csc_array, transposed: sp.csr_array, weight: Array, solve: Callable
+    columns: _Columns, weight: Array, solve: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
     """A solver of N D N^T y = r whose error is of the order of rounding.
 
@@ -172,25 +199,25 @@ def _refined(
 
     def refined(right: Array) -> Array:
         y = solve(right)
-        goal = _ROUNDING * float(np.abs(right).max(initial=0.0))
-        best, least = y, np.inf
+        size = float(np.abs(right).max(initial=0.0))
+        best, least, since = y, np.inf, 0
         before, direction = 1.0, np.zeros_like(y)
-        error = right - matrix @ (weight * (transposed @ y))
-        for number in range(_REFINEMENTS):
-            worst = float(np.abs(error).max(initial=0.0))
+        error = right - columns.weighted(weight, y)
+        for _ in range(_REFINEMENTS):
+            worst, since = float(np.abs(error).max(initial=0.0)), since + 1
             if worst < least:
-                best, least = y, worst
-            if not worst > (goal if number < _FEW else _ENOUGH / _ROUNDING * goal):
+                best, least, since = y, worst, 0
+            if not worst > _ROUNDING * size or (since >= _IN_VAIN and least <= _ENOUGH * size):
                 break
             towards = solve(error)
             slope = float(error @ towards)
             direction = towards + slope / before * direction
-            response = matrix @ (weight * (transposed @ direction))
+            response = columns.weighted(weight, direction)
             bent = float(direction @ response)
             if not (slope > 0.0 and bent > 0.0):
                 break
             y = y + slope / bent * direction
-            error, before = right - matrix @ (weight * (transposed @ y)), slope
+            error, before = right - columns.weighted(weight, y), slope
         return best
 
     return refined

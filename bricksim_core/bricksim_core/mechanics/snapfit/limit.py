@@ -23,8 +23,9 @@ import piqp
 import scipy.sparse as sp
 
 from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.snapfit.band import multiplied, multiplied_back
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
-from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.ground import friction_lever
 from bricksim_core.mechanics.snapfit.interior import Optimum, minimize
 from bricksim_core.mechanics.snapfit.joints import Joints, rectangle_corners
@@ -120,7 +121,7 @@ class LimitProgram:
 
     Args:
         cones: What its joints can carry.
-        structure: The bonded structure of these joints.
+        size: F, free displacements.
         opening: See `Equations.opening`; contacts of one face follow each other, four at a time.
         normal: The stiffness matrix of all of these.
         few: Moving parts up to which PIQP is asked first.
@@ -129,18 +130,18 @@ class LimitProgram:
     def __init__(
         self,
         cones: Cones,
-        structure: ElasticStructure,
+        size: int,
         opening: tuple[Array, IntArray, IntArray],
         normal: Callable[[], NormalMatrix],
         few: int = FEW_PARTS,
     ) -> None:
         self._cones, self._normal, self._few = cones, normal, few
-        self._size, self._spread = structure.size, structure.jacobian
+        self._size, self._opening = size, opening
         joints = len(cones.columns)
         self._unknowns = (_UNKNOWNS - 6) * joints + len(opening[2]) - 1
-        strength = self._spread @ cones.apex.reshape(-1)
+        strength = multiplied_back(*opening, cones.apex.reshape(-1), size)
         self._border = np.concatenate([strength, -cones.limit])
-        columns = _columns(*opening, cones.columns, cones.joint, cones.rows, self._size)
+        columns = _columns(*opening, cones.columns, cones.joint, cones.rows, size)
         self._matrix = _with_column(columns, self._border)
 
     def limit_load(self, loads: Array, scale: float) -> LimitLoad:
@@ -161,7 +162,7 @@ class LimitProgram:
             return LimitLoad(0.0, ())
         # Work of the friction at its strength and of the sideways limits, which is the row of u.
         velocity, row = np.split(optimum.multiplier, [self._size])
-        opening = (self._spread.T @ velocity).reshape(-1, 6)
+        opening = multiplied(*self._opening, velocity)[: self._cones.apex.size].reshape(-1, 6)
         work = np.einsum("kj,kj->k", self._cones.apex, opening)
         np.add.at(work, self._cones.joint, -self._cones.limit * row)
         order = np.argsort(-work, kind="stable")
@@ -197,25 +198,14 @@ class LimitProgram:
         unknown = weight[: _UNKNOWNS * count].reshape(count, _UNKNOWNS)
         push = weight[_UNKNOWNS * count : self._unknowns]
         slack, multiple = weight[self._unknowns : -1], weight[-1]
-        joint = cones.joint
-        weighted = cones.rows * unknown[joint]
-        own = (weighted * cones.rows).sum(axis=1) + slack
-        carried = (cones.columns[joint] @ weighted[:, :, None])[:, :, 0]
-        blocks = (cones.columns * unknown[:, None, :]) @ cones.columns.swapaxes(1, 2)
-        less = carried[:, :, None] * (carried / own[:, None])[:, None, :]
-        blocks -= less[:count]
-        blocks[joint[count:]] -= less[count:]
+        blocks, carried, own = _condensed(cones.columns, cones.joint, cones.rows, unknown, slack)
         cholesky = self._normal().factorized([blocks, push.reshape(-1, 4)])
-        spread = self._spread
+        opening = self._opening
 
         def inner(right: Array) -> Array:
             balance, row = right[: self._size], right[self._size :]
-            share = carried * (row / own)[:, None]
-            wrench = share[:count].copy()
-            wrench[joint[count:]] += share[count:]
-            y = cholesky.solve(balance - spread @ wrench.reshape(-1))
-            opening = (spread.T @ y).reshape(-1, 6)
-            return np.concatenate([y, (row - (carried * opening[joint]).sum(axis=1)) / own])
+            y = cholesky.solve(_without_rows(*opening, carried, cones.joint, row / own, balance))
+            return np.concatenate([y, (row - _shares(*opening, carried, cones.joint, y)) / own])
 
         border = inner(self._border)
         stiff = 1.0 / multiple + self._border @ border
@@ -225,6 +215,85 @@ class LimitProgram:
             return y - (self._border @ y / stiff) * border
 
         return solve
+
+
+@compiled
+def _condensed(
+    columns: Array, joint: IntArray, rows: Array, weight: Array, slack: Array
+) -> tuple[Array, Array, Array]:
+    """The weights of the joints' unknowns, the rows eliminated.
+
+    Args:
+        columns: See `Cones`.
+        joint: See there.
+        rows: See there.
+        weight: (K, 10) of the unknowns.
+        slack: (R,) of the slacks of the rows.
+
+    Returns:
+        (K, 6, 6) weights of the wrenches, (R, 6) wrenches by the multipliers of the rows, and (R,)
+        the rows' own part of the matrix.
+    """
+    count, _, unknowns = columns.shape
+    blocks, carried, own = np.zeros((count, 6, 6)), np.zeros((len(joint), 6)), slack.copy()
+    for k in range(count):
+        for i in range(unknowns):
+            for c in range(6):
+                weighted = weight[k, i] * columns[k, c, i]
+                if weighted != 0.0:
+                    for d in range(6):
+                        blocks[k, c, d] += weighted * columns[k, d, i]
+    for r in range(len(joint)):
+        k = joint[r]
+        for i in range(unknowns):
+            weighted = weight[k, i] * rows[r, i]
+            if weighted != 0.0:
+                own[r] += weighted * rows[r, i]
+                for c in range(6):
+                    carried[r, c] += weighted * columns[k, c, i]
+        for c in range(6):
+            less = carried[r, c] / own[r]
+            for d in range(6):
+                blocks[k, c, d] -= less * carried[r, d]
+    return blocks, carried, own
+
+
+@compiled
+def _without_rows(
+    value: Array,
+    place: IntArray,
+    start: IntArray,
+    carried: Array,
+    joint: IntArray,
+    multiplier: Array,
+    balance: Array,
+) -> Array:
+    """(F,) balance less what the rows put into it by (R,) multipliers; the others as in
+    `_columns` and `_condensed`."""
+    left = balance.copy()
+    for r in range(len(joint)):
+        for c in range(6):
+            force = carried[r, c] * multiplier[r]
+            if force != 0.0:
+                k = 6 * joint[r] + c
+                for p in range(start[k], start[k + 1]):
+                    left[place[p]] -= value[p] * force
+    return left
+
+
+@compiled
+def _shares(
+    value: Array, place: IntArray, start: IntArray, carried: Array, joint: IntArray, y: Array
+) -> Array:
+    """(R,) what (F,) multipliers of the balance add to the rows."""
+    share = np.zeros(len(joint))
+    for r in range(len(joint)):
+        for c in range(6):
+            if carried[r, c] != 0.0:
+                k = 6 * joint[r] + c
+                for p in range(start[k], start[k + 1]):
+                    share[r] += carried[r, c] * value[p] * y[place[p]]
+    return share
 
 
 @compiled

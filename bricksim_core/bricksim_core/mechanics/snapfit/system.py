@@ -306,7 +306,7 @@ class SnapFitSystem:
         half = self._footprints[2]
         return LimitProgram(
             cones=cones_of(self.joints, half, self.constants),
-            structure=self._structure,
+            size=self._structure.size,
             opening=self._equations.opening,
             normal=lambda: self._normal,
             few=few,
