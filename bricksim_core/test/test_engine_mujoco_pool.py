@@ -172,6 +172,22 @@ def test_history_changes_nothing_that_happens() -> None:
         assert len(a.contacts) == len(b.contacts)
 
 
+def test_the_first_copy_of_a_model_is_a_full_one() -> None:
+    """What is copied to the spare model is all that edits and steps have changed."""
+    engine = edited()
+    spare, layout = engine._pool._spare_model, staircase(4, 7000)
+    engine.update([], [body(70, layout, at(-2, 0, 0.3))], {(7000, 7001)})
+    for _ in range(30):
+        engine.step()
+    first, second = (engine._pool.copy().model for _ in range(2))
+    assert first is spare and second is not spare
+    names = [n for n in dir(second) if isinstance(getattr(second, n), np.ndarray)]
+    assert {"geom_pos", "pair_margin", "bvh_aabb"} <= set(names)
+    assert not [n for n in names if not np.array_equal(getattr(first, n), getattr(second, n))]
+    for part in ("opt", "stat"):
+        assert str(getattr(first, part)) == str(getattr(second, part))
+
+
 def test_hierarchies_lose_no_contact() -> None:
     """Interlocked staircases: with the hierarchy and with every box against every other one."""
     engine = MujocoEngine(gravity=(0, 0, 0), ground=None)
