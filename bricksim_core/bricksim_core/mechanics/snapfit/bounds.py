@@ -12,14 +12,14 @@ work, every displacement (Cauchy and Schwarz):
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.parts import STUD_PITCH
-from bricksim_core.spatial import Array, cross, joined
-from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 
 class ChangeBound:
@@ -38,11 +38,10 @@ class ChangeBound:
     """
 
     def __init__(self, layout: ComponentLayout, held: NDArray[np.bool_], joints: Joints) -> None:
-        count = len(layout.part_ids)
         self._coms = layout.coms / STUD_PITCH
-        tree, self._subtree = _spanning_tree(joints, held, count)
-        self._centre = joints.centre[tree] / STUD_PITCH
-        stiffness = joints.stiffness[tree] / PITCHES**2
+        self._parts, self._onto, joint = _spanning_tree(joints.lower, joints.upper, held)
+        self._centre = joints.centre[joint] / STUD_PITCH
+        stiffness = joints.stiffness[joint] / PITCHES**2
         self._compliance = 1.0 / stiffness
 
         # A unit force anywhere on a part has no longer lever than the component's diameter.
@@ -52,7 +51,7 @@ class ChangeBound:
         )
         longest = 1.0 / stiffness[:, :3].min(axis=1)
         longest += (size / STUD_PITCH) ** 2 / stiffness[:, 3:].min(axis=1)
-        self.per_displacement = float(np.sqrt((longest @ self._subtree).max(initial=0.0)))
+        self.per_displacement = float(np.sqrt(_farthest(self._parts, self._onto, longest)))
 
         k, turn = joints.stiffness, joints.stiffness[:, 5] / joints.twist**2
         half, tip = joints.half, joints.tip
@@ -68,45 +67,110 @@ class ChangeBound:
             change: (N, 6) scaled loads about the parts' COMs [N]; what acts on held parts goes into
                 the world, and the rest has to be in balance with that.
         """
-        torque = change[:, 3:] + cross(self._coms, change[:, :3])
-        total = self._subtree @ np.concatenate([change[:, :3], torque], axis=1)
-        total[:, 3:] -= cross(self._centre, total[:, :3])
-        return float(np.sqrt((total * total * self._compliance).sum()))
+        flow = _energy(
+            self._parts, self._onto, self._coms, self._centre, self._compliance, change.copy()
+        )
+        return float(np.sqrt(flow))
 
 
+@compiled
 def _spanning_tree(
-    joints: Joints, held: NDArray[np.bool_], count: int
-) -> tuple[NDArray, sp.csr_array]:
+    lower: IntArray, upper: IntArray, held: NDArray[np.bool_]
+) -> tuple[IntArray, IntArray, IntArray]:
     """Shortest ways from all parts to held ones.
 
-    Returns:
-        (T,) joints of the tree and (T, N) which parts hang on each.
-    """
-    # Static analysis does without it, and it is slow to load.
-    from scipy.sparse.csgraph import breadth_first_order
+    Args:
+        lower: (C,) lower part of each joint.
+        upper: (C,) upper part.
+        held: (N,) parts that do not move.
 
-    # The world is one more node.
-    world = np.flatnonzero(held)
-    rows = np.concatenate([joints.lower, joints.upper, np.full_like(world, count)])
-    columns = np.concatenate([joints.upper, joints.lower, world])
-    shape = (count + 1, count + 1)
-    graph = sp.csr_array(sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
-    _, parent = breadth_first_order(graph, count)
-    moving = np.flatnonzero(~held)
-    key = np.minimum(joints.lower, joints.upper) * count + np.maximum(joints.lower, joints.upper)
-    order = np.argsort(key, kind="stable")
-    onto = parent[moving]
-    way = np.minimum(moving, onto) * count + np.maximum(moving, onto)
-    tree = order[np.searchsorted(key, way, sorter=order)]
-    row = np.full(count + 1, -1, dtype=np.int64)
-    row[moving] = np.arange(len(moving))
-    hanging, above = [], []
-    part, at = moving, moving
-    while len(part):
-        hanging.append(part)
-        above.append(row[at])
-        at = parent[at]
-        part, at = part[row[at] >= 0], at[row[at] >= 0]
-    entries = (joined(above, dtype=np.int64), joined(hanging, dtype=np.int64))
-    ones = np.ones(len(entries[0]))
-    return tree, sp.csr_array(sp.coo_array((ones, entries), shape=(len(tree), count)))
+    Returns:
+        (N - H,) parts that move, near ones first; (N,) the part that each of them hangs on, and
+        (N - H,) the joint that it does by. Of equally short ways it is those by the first parts and
+        joints.
+    """
+    parts, count = len(held), len(lower)
+    start = np.zeros(parts + 1, dtype=np.int64)
+    for j in range(count):
+        start[lower[j] + 1] += 1
+        start[upper[j] + 1] += 1
+    for i in range(parts):
+        start[i + 1] += start[i]
+    # Told by the others, one after the other, neighbours are sorted.
+    at, joint_of = start[:-1].copy(), np.empty(2 * count, dtype=np.int64)
+    for j in range(count):
+        joint_of[at[lower[j]]], joint_of[at[upper[j]]] = j, j
+        at[lower[j]] += 1
+        at[upper[j]] += 1
+    at, near = start[:-1].copy(), np.empty(2 * count, dtype=np.int64)
+    for i in range(parts):
+        for j in joint_of[start[i] : start[i + 1]]:
+            other = upper[j] if lower[j] == i else lower[j]
+            near[at[other]] = j
+            at[other] += 1
+    onto, seen = np.full(parts, -1, dtype=np.int64), held.copy()
+    queue, by = np.empty(parts, dtype=np.int64), np.full(parts, -1, dtype=np.int64)
+    first = 0
+    for i in range(parts):
+        if held[i]:
+            queue[first] = i
+            first += 1
+    head, tail = 0, first
+    while head < tail:
+        i = queue[head]
+        head += 1
+        for j in near[start[i] : start[i + 1]]:
+            other = upper[j] if lower[j] == i else lower[j]
+            if not seen[other]:
+                seen[other], onto[other], by[tail], queue[tail] = True, i, j, other
+                tail += 1
+    return queue[first:tail], onto, by[first:tail]
+
+
+@compiled
+def _farthest(moving: IntArray, onto: IntArray, length: Array) -> float:
+    """Greatest sum of the lengths of a tree's joints on a way to what is held.
+
+    Args:
+        moving: See `_spanning_tree`.
+        onto: See there.
+        length: (N - H,) of each joint.
+    """
+    way, farthest = np.zeros(len(onto)), 0.0
+    for k in range(len(moving)):
+        way[moving[k]] = way[onto[moving[k]]] + length[k]
+        farthest = max(farthest, way[moving[k]])
+    return farthest
+
+
+@compiled
+def _energy(
+    moving: IntArray, onto: IntArray, coms: Array, centre: Array, compliance: Array, loads: Array
+) -> float:
+    """Twice the energy [J] of loads that flow along a tree.
+
+    Args:
+        moving: See `_spanning_tree`.
+        onto: See there.
+        coms: (N, 3) of the parts [pitches].
+        centre: (N - H, 3) of the joints [pitches].
+        compliance: (N - H, 6) of the joints, scaled [m/N].
+        loads: (N, 6) scaled, about the parts' COMs [N]; overwritten.
+    """
+    for i in range(len(coms)):
+        x, y, z = loads[i, 0], loads[i, 1], loads[i, 2]
+        loads[i, 3] += coms[i, 1] * z - coms[i, 2] * y
+        loads[i, 4] += coms[i, 2] * x - coms[i, 0] * z
+        loads[i, 5] += coms[i, 0] * y - coms[i, 1] * x
+    energy = 0.0
+    for k in range(len(moving) - 1, -1, -1):
+        own, below = loads[moving[k]], loads[onto[moving[k]]]
+        for c in range(6):
+            below[c] += own[c]
+        a, x, y, z = centre[k], own[0], own[1], own[2]
+        own[3] -= a[1] * z - a[2] * y
+        own[4] -= a[2] * x - a[0] * z
+        own[5] -= a[0] * y - a[1] * x
+        for c in range(6):
+            energy += compliance[k, c] * own[c] * own[c]
+    return energy

@@ -318,10 +318,12 @@ def _closing_rows(
     for v in range(count):
         for part, sign in ((low[v], 1.0), (high[v], -1.0)):
             if node[part] >= 0:
-                x, y, z = (points[v] - coms[part]) / STUD_PITCH
-                a, b, c = sign * normals[v]
-                shift[:3] = a, b, c
-                shift[3:] = y * c - z * b, z * a - x * c, x * b - y * a
+                x = (points[v, 0] - coms[part, 0]) / STUD_PITCH
+                y = (points[v, 1] - coms[part, 1]) / STUD_PITCH
+                z = (points[v, 2] - coms[part, 2]) / STUD_PITCH
+                a, b, c = sign * normals[v, 0], sign * normals[v, 1], sign * normals[v, 2]
+                shift[0], shift[1], shift[2] = a, b, c
+                shift[3], shift[4], shift[5] = y * c - z * b, z * a - x * c, x * b - y * a
                 for axis in range(6):
                     if shift[axis] != 0.0:
                         value[used], column[used] = shift[axis], 6 * node[part] + axis
