@@ -447,9 +447,8 @@ class Scene:
 def stacked(below: ComponentLayout, above: ComponentLayout) -> list[tuple[int, int]]:
     """Pairs (lower, upper part) of two layouts in one frame where the upper one is on the studs."""
     top = below.grids[:, 2] + below.dimensions[:, 2]
-    studs = np.array([s.has_studs for s in below.shapes], dtype=np.bool_)
     a, b = below.footprints, above.footprints
-    touching = (top[:, None] == above.grids[None, :, 2]) & studs[:, None]
+    touching = (top[:, None] == above.grids[None, :, 2]) & below.studded[:, None]
     for axis in (0, 1):
         touching &= (a[:, None, axis] < b[None, :, axis + 2]) & (
             b[None, :, axis] < a[:, None, axis + 2]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
 from bricksim_core.parts import PLATE_HEIGHT, SIDE_CLEARANCE, STUD_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array, joined, transform_points
@@ -86,42 +87,78 @@ def body_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
         sizes: (N, 3) lengths, widths [studs] and heights [plates].
         poses: (N, 4, 4) part frames [m].
     """
-    height = PLATE_HEIGHT * sizes[:, 2].astype(np.float64)
-    return _upright(part_ids, BODY_SHAPE, sizes, poses, 0.5 * height, 0.5 * height)
+    boxes = _room(len(part_ids))
+    _write(BODY_SHAPE, np.ones(len(part_ids), dtype=np.bool_), part_ids, sizes, poses, 0, *boxes)
+    return Boxes(*boxes)
 
 
 def stud_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
     """Slabs that stand for the studs of bricks; arguments as `body_boxes`."""
-    height = PLATE_HEIGHT * sizes[:, 2].astype(np.float64)
-    half = np.full(len(sizes), 0.5 * STUD_HEIGHT)
-    return _upright(part_ids, STUD_SHAPE, sizes, poses, height + half, half)
-
-
-def _upright(
-    part_ids: IntArray, shape: int, sizes: IntArray, poses: Array, middle: Array, half: Array
-) -> Boxes:
-    """Boxes over the footprints of parts, with their middles at a height over the part frame."""
-    centres = np.zeros((len(sizes), 3))
-    centres[:, 2] = middle
-    halves = np.empty((len(sizes), 3))
-    halves[:, :2] = 0.5 * STUD_PITCH * sizes[:, :2] - SIDE_CLEARANCE
-    halves[:, 2] = half
-    return Boxes(
-        part_ids,
-        np.full(len(sizes), shape, dtype=np.int64),
-        transform_points(poses, centres),
-        poses[:, :3, :3],
-        halves,
-    )
+    boxes = _room(len(part_ids))
+    _write(STUD_SHAPE, np.ones(len(part_ids), dtype=np.bool_), part_ids, sizes, poses, 0, *boxes)
+    return Boxes(*boxes)
 
 
 def brick_boxes(layout: ComponentLayout) -> Boxes:
     """Colliders of a component's bricks in the component frame: all bodies, then all studs."""
     ids, sizes, poses = layout.part_ids, layout.dimensions, layout.component_T_parts
-    studs = np.array([s.has_studs for s in layout.shapes], dtype=np.bool_)
-    return concatenate(
-        [body_boxes(ids, sizes, poses), stud_boxes(ids[studs], sizes[studs], poses[studs])]
-    )
+    boxes = _room(len(ids) + int(np.count_nonzero(layout.studded)))
+    _write(BODY_SHAPE, np.ones(len(ids), dtype=np.bool_), ids, sizes, poses, 0, *boxes)
+    _write(STUD_SHAPE, layout.studded, ids, sizes, poses, len(ids), *boxes)
+    return Boxes(*boxes)
+
+
+def _room(count: int) -> tuple[IntArray, IntArray, Array, Array, Array]:
+    """Arrays for so many boxes, see `Boxes`."""
+    part_ids, shapes = np.empty((2, count), dtype=np.int64)
+    return part_ids, shapes, np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 3))
+
+
+@compiled
+def _write(
+    shape: int,
+    wanted: NDArray[np.bool_],
+    parts: IntArray,
+    sizes: IntArray,
+    poses: Array,
+    start: int,
+    part_ids: IntArray,
+    shapes: IntArray,
+    centres: Array,
+    axes: Array,
+    halves: Array,
+) -> None:
+    """Writes the bodies of some bricks, or the slabs of their studs.
+
+    Args:
+        shape: BODY_SHAPE or STUD_SHAPE.
+        wanted: (N,) which bricks.
+        parts: (N,) their ids.
+        sizes: (N, 3) like the next one, see `body_boxes`.
+        poses: (N, 4, 4)
+        start: First row to be written of the others, see `Boxes`.
+        part_ids: (B,)
+        shapes: (B,)
+        centres: (B, 3)
+        axes: (B, 3, 3)
+        halves: (B, 3)
+    """
+    row = start
+    for n in range(len(parts)):
+        if not wanted[n]:
+            continue
+        height = PLATE_HEIGHT * sizes[n, 2]
+        half = 0.5 * (STUD_HEIGHT if shape == STUD_SHAPE else height)
+        middle = height + half if shape == STUD_SHAPE else half
+        part_ids[row], shapes[row] = parts[n], shape
+        for i in range(3):
+            centres[row, i] = poses[n, i, 2] * middle + poses[n, i, 3]
+            for j in range(3):
+                axes[row, i, j] = poses[n, i, j]
+        for i in range(2):
+            halves[row, i] = 0.5 * STUD_PITCH * sizes[n, i] - SIDE_CLEARANCE
+        halves[row, 2] = half
+        row += 1
 
 
 def penetrating(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, transform_points
@@ -55,6 +56,12 @@ class ComponentLayout:
         shapes, which = self._kinds
         rows = [(s.length, s.width, s.height) for s in shapes]
         return np.array(rows, dtype=np.int64).reshape(-1, 3)[which]
+
+    @cached_property
+    def studded(self) -> NDArray[np.bool_]:
+        """(N,) which parts have studs."""
+        shapes, which = self._kinds
+        return np.array([s.has_studs for s in shapes], dtype=np.bool_)[which]
 
     @cached_property
     def masses(self) -> Array:
@@ -126,5 +133,14 @@ class ComponentLayout:
         return new
 
 
-_PER_PART = ("dimensions", "masses", "component_T_parts", "coms", "inertias", "boxes", "footprints")
+_PER_PART = (
+    "dimensions",
+    "studded",
+    "masses",
+    "component_T_parts",
+    "coms",
+    "inertias",
+    "boxes",
+    "footprints",
+)
 """Cached properties with a row for each part."""

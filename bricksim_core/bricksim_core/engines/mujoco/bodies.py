@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import mujoco
 import numpy as np
@@ -48,9 +49,10 @@ class Body:
     @cached_property
     def rgba(self) -> Array:
         """(B, 4) colours of the boxes, 0 to 1."""
-        colors = np.array(self.spec.colors, dtype=float) / 255.0
-        rows = np.searchsorted(self.spec.layout.part_ids, self.boxes.part_ids)
-        return np.concatenate([colors[rows], np.ones((len(rows), 1))], axis=1)
+        layout, numbers = self.spec.layout, chain.from_iterable(self.spec.colors)
+        colors = np.ones((len(layout.part_ids), 4))
+        colors[:, :3] = np.fromiter(numbers, dtype=np.float64).reshape(-1, 3) / 255.0
+        return colors[np.searchsorted(layout.part_ids, self.boxes.part_ids)]
 
 
 def make_body(spec: BodySpec) -> Body:

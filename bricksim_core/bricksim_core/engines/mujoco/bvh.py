@@ -9,7 +9,6 @@ on the number of boxes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +42,11 @@ def box_tree(centres: Array, reach: Array) -> Tree:
         centres: (N, 3) in the body's frame [m], N > 0.
         reach: (N, 3) half extents along the body's axes [m].
     """
-    form = _form(len(centres))
-    order = along_curve(centres)
-    leaf = np.where(form.place < 0, -1, order[form.place])
+    child, place = _form(len(centres))
+    leaf = np.where(place < 0, -1, along_curve(centres)[place])
     bounds = np.empty((len(leaf), 6))
-    _bound(form.child, leaf, centres, reach, bounds)
-    return Tree(form.child, leaf, bounds)
+    _bound(child, leaf, centres, reach, bounds)
+    return Tree(child, leaf, bounds)
 
 
 @compiled
@@ -70,31 +68,24 @@ def _bound(
             bounds[node, 3 + k] = 0.5 * (high[node, k] - low[node, k])
 
 
-@dataclass(frozen=True, eq=False)
-class _Form:
-    """A balanced tree: children, place of each leaf (-1: inner)."""
-
-    child: NDArray[np.intp]
-    place: NDArray[np.intp]
-
-
-@lru_cache(maxsize=256)
-def _form(count: int) -> _Form:
+@compiled
+def _form(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """A balanced tree over so many boxes in a row: (2 N - 1, 2) children as in `Tree`, and
+    (2 N - 1,) the place of each leaf's box in the row, -1 for inner nodes."""
     child = np.full((2 * count - 1, 2), -1, dtype=np.intp)
     place = np.full(2 * count - 1, -1, dtype=np.intp)
-    used = 1
-    node, first, last = (np.array([value], dtype=np.intp) for value in (0, 0, count))
-    while len(node):
-        leaves = last - first == 1
-        place[node[leaves]] = first[leaves]
-        node, first, last = node[~leaves], first[~leaves], last[~leaves]
-        middle = (first + last) // 2
-        child[node] = used + np.arange(2 * len(node)).reshape(-1, 2)
-        used += 2 * len(node)
-        node = child[node].ravel()
-        first = np.stack([first, middle], axis=1).ravel()
-        last = np.stack([middle, last], axis=1).ravel()
-    return _Form(child, place)
+    first, last = np.zeros(2 * count - 1, dtype=np.intp), np.zeros(2 * count - 1, dtype=np.intp)
+    last[0], used = count, 1
+    for node in range(2 * count - 1):
+        if last[node] - first[node] == 1:
+            place[node] = first[node]
+            continue
+        middle = (first[node] + last[node]) // 2
+        child[node] = used, used + 1
+        first[used], last[used] = first[node], middle
+        first[used + 1], last[used + 1] = middle, last[node]
+        used += 2
+    return child, place
 
 
 def along_curve(centres: Array) -> NDArray[np.intp]:

@@ -14,22 +14,29 @@ A slot that carries nothing has its gravity compensated and no boxes: it is at r
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.boxes import Boxes, concatenate
 from bricksim_core.engines.mujoco.bodies import Body, quaternions
 from bricksim_core.engines.mujoco.bvh import box_tree
 from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
 from bricksim_core.engines.mujoco.specification import HELD, Capacity, slot_name
 from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
 
 NO_COMPONENT = -1
 """Stands for "nothing" where a component id is expected."""
+_AS_BODY = int(mujoco.mjtSameFrame.mjSAMEFRAME_BODYROT)
+_TURNED = int(mujoco.mjtSameFrame.mjSAMEFRAME_NONE)
 _NUDGE = 1e-30
 """Force [N] that wakes a sleeping body, with all that sleeps in touch with it, and does no more."""
 
@@ -216,13 +223,12 @@ class Pool:
         model.body_gravcomp[element] = 0.0
         model.body_mass[element] = model.body_subtreemass[element] = mass
         model.body_inertia[element] = moments
-        weights = (1.0 / mass, float(np.mean(1.0 / moments)))
+        weights = (1.0 / mass, sum((1.0 / moments).tolist()) / 3.0)
         model.body_invweight0[element] = weights
         model.dof_invweight0[dof] = np.repeat(weights, 3)
         model.dof_M0[dof] = (mass, mass, mass, *moments)
         placed = body.boxes.moved(body.body_T_component)
-        reach = np.linalg.norm(placed.centres, axis=1) + np.linalg.norm(placed.halves, axis=1)
-        model.dof_length[dof[3:]] = reach.max()
+        model.dof_length[dof[3:]] = _radius(placed.centres, placed.halves)
         self._put(data, slot, element, [body], placed)
         self.wake(data, [body.spec.component])
 
@@ -256,34 +262,32 @@ class Pool:
             are in no body's list.
         """
         rows = self._allocate(data, slot, len(placed.part_ids))
-        exposed = np.concatenate([b.exposed for b in bodies])
-        order, count = np.argsort(~exposed, kind="stable"), int(np.count_nonzero(exposed))
-        own = concatenate([b.boxes for b in bodies]).take(order)
-        self.box_part[rows], self.box_shape[rows] = own.part_ids, own.shapes
-        components = [b.spec.component for b in bodies]
+        if len(bodies) == 1:
+            (body,) = bodies
+            own, exposed, rgba = body.boxes, body.exposed, body.rgba
+        else:
+            own = concatenate([b.boxes for b in bodies])
+            exposed = np.concatenate([b.exposed for b in bodies])
+            rgba = np.concatenate([b.rgba for b in bodies])
         each = [len(b.boxes.part_ids) for b in bodies]
-        self.box_component[rows] = np.repeat(components, each)[order]
-        self.centres[rows], self.axes[rows], self.halves[rows] = own.centres, own.axes, own.halves
-
+        components = np.repeat([b.spec.component for b in bodies], each)
+        model = self.model
+        reach = np.empty((len(exposed), 3))
+        stock = _Stock(*(getattr(self, name) for name in _PER_BOX))
+        table = _Geoms(*(getattr(model, name) for name in _PER_GEOM))
+        count = _write(
+            exposed, components, own.part_ids, own.shapes, own.centres, own.axes, own.halves,
+            placed.centres, placed.axes, quaternions(placed.axes[exposed]), rgba,
+            rows.start, self.first_geom, element, stock, table, reach,
+        )  # fmt: skip
         rows = slice(rows.start, rows.start + count)
-        placed = placed.take(order[:count])
-        model, geoms = self.model, self._geoms(rows)
-        model.geom_bodyid[geoms] = element
-        model.geom_pos[geoms] = placed.centres
-        model.geom_quat[geoms] = quaternions(placed.axes)
-        model.geom_size[geoms] = model.geom_aabb[geoms, 3:] = placed.halves
-        model.geom_rbound[geoms] = np.linalg.norm(placed.halves, axis=1)
-        model.geom_rgba[geoms] = np.concatenate([b.rgba for b in bodies])[order[:count]]
-        model.geom_group[geoms] = placed.shapes == STUD_SHAPE
-        straight = np.all(placed.axes == np.eye(3), axis=(1, 2))
-        same, none = mujoco.mjtSameFrame.mjSAMEFRAME_BODYROT, mujoco.mjtSameFrame.mjSAMEFRAME_NONE
-        model.geom_sameframe[geoms] = np.where(straight, int(same), int(none))
+        placed, reach, geoms = placed.take(exposed), reach[:count], self._geoms(rows)
         model.body_geomadr[element] = geoms.start
         model.body_geomnum[element] = count
-        model.body_contype[element] = model.geom_contype[geoms] = 1
-        model.body_conaffinity[element] = model.geom_conaffinity[geoms] = BOX_AFFINITY
+        model.body_contype[element] = 1
+        model.body_conaffinity[element] = BOX_AFFINITY
 
-        tree = box_tree(placed.centres, placed.reach)
+        tree = box_tree(placed.centres, reach)
         first = self._first_node + 2 * rows.start
         nodes = slice(first, first + len(tree.leaf))
         model.bvh_child[nodes] = tree.child
@@ -371,6 +375,130 @@ class Pool:
             self._start[slot] = start
             start += int(self._count[slot])
         assert start == count
+
+
+class _Stock(NamedTuple):
+    """What a pool knows of its boxes; see `Pool`."""
+
+    part: IntArray
+    shape: IntArray
+    component: IntArray
+    centres: Array
+    axes: Array
+    halves: Array
+
+
+class _Geoms(NamedTuple):
+    """What a model has of its geoms."""
+
+    bodyid: NDArray[np.int32]
+    pos: Array
+    quat: Array
+    size: Array
+    aabb: Array
+    rbound: Array
+    rgba: NDArray[np.float32]
+    group: NDArray[np.int32]
+    sameframe: NDArray[np.uint8]
+    contype: NDArray[np.int32]
+    conaffinity: NDArray[np.int32]
+
+
+@compiled
+def _write(
+    exposed: NDArray[np.bool_],
+    components: IntArray,
+    part_ids: IntArray,
+    shapes: IntArray,
+    centres: Array,
+    axes: Array,
+    halves: Array,
+    places: Array,
+    turns: Array,
+    turned: Array,
+    rgba: Array,
+    start: int,
+    first_geom: int,
+    element: int,
+    stock: _Stock,
+    geoms: _Geoms,
+    reach: Array,
+) -> int:
+    """Writes boxes of a body: those that something can touch first, and only these as geoms.
+
+    Args:
+        exposed: (N,) which boxes something can touch, E in all.
+        components: (N,) their components.
+        part_ids: (N,) like the next four, see `Boxes`; in the component frames.
+        shapes: (N,)
+        centres: (N, 3)
+        axes: (N, 3, 3)
+        halves: (N, 3)
+        places: (N, 3) centres in the body's frame [m].
+        turns: (N, 3, 3) axes there.
+        turned: (E, 4) quaternions of the exposed ones.
+        rgba: (N, 4) colours.
+        start: First row of the stock that is for them.
+        first_geom: Geom of the stock's first box.
+        element: The body.
+        stock: To be written, as are the others.
+        geoms: Of the model.
+        reach: (N, 3) half extents of the first E along the body's axes [m].
+
+    Returns:
+        E.
+    """
+    hidden, count = start + np.count_nonzero(exposed), 0
+    for n in range(len(exposed)):
+        if exposed[n]:
+            row = start + count
+        else:
+            row = hidden
+            hidden += 1
+        stock.part[row], stock.shape[row] = part_ids[n], shapes[n]
+        stock.component[row] = components[n]
+        for i in range(3):
+            stock.centres[row, i], stock.halves[row, i] = centres[n, i], halves[n, i]
+            for j in range(3):
+                stock.axes[row, i, j] = axes[n, i, j]
+        if not exposed[n]:
+            continue
+        g, same = first_geom + row, True
+        geoms.bodyid[g] = element
+        for i in range(3):
+            geoms.pos[g, i], geoms.size[g, i] = places[n, i], halves[n, i]
+            geoms.aabb[g, 3 + i] = halves[n, i]
+            reach[count, i] = 0.0
+            for j in range(3):
+                same = same and turns[n, i, j] == (1.0 if i == j else 0.0)
+                reach[count, i] += abs(turns[n, i, j]) * halves[n, j]
+        for i in range(4):
+            geoms.quat[g, i], geoms.rgba[g, i] = turned[count, i], rgba[n, i]
+        geoms.rbound[g] = _length(halves[n])
+        geoms.group[g] = 1 if shapes[n] == STUD_SHAPE else 0
+        geoms.sameframe[g] = _AS_BODY if same else _TURNED
+        geoms.contype[g], geoms.conaffinity[g] = 1, BOX_AFFINITY
+        count += 1
+    return count
+
+
+@compiled
+def _radius(centres: Array, halves: Array) -> float:
+    """Radius of the sphere around the origin that some boxes as spheres are in [m].
+
+    Args:
+        centres: (N, 3) [m].
+        halves: (N, 3) their half extents [m].
+    """
+    greatest = 0.0
+    for n in range(len(centres)):
+        greatest = max(greatest, _length(centres[n]) + _length(halves[n]))
+    return greatest
+
+
+@compiled
+def _length(a: Array) -> float:
+    return math.sqrt(a[0] ** 2 + a[1] ** 2 + a[2] ** 2)
 
 
 _PER_SLOT = ("component", "moments", "body_T_component", "_start", "_count")
