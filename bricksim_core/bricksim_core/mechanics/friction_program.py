@@ -46,6 +46,9 @@ _STEP = 0.995
 _ACCEPTED = 1e3
 """How much more than wanted an error may be where rounding allows no further step."""
 
+_SLIGHT = 100.0
+"""Times the energy that counts as none that the energy of an error may be in any case there."""
+
 _WARM = 1e-4
 """Mean product of forces and slacks at which a point is good to start from under other loads."""
 
@@ -798,7 +801,8 @@ def moved(
         _firmnesses(contacts, count, firmness, matrices)
         _assemble(blocks, order, mass, links, matrices)
         if not _factor(blocks, order, 6 * bodies):
-            return step if error <= _ACCEPTED else -1, kept, speed, wrench
+            accepted = error <= max(_ACCEPTED, _SLIGHT * enough / close)
+            return step if accepted else -1, kept, speed, wrench
         for turn in range(2):
             # What is to be balanced if nothing else changed.
             for k in range(count):

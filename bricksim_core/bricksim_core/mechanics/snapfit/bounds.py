@@ -139,7 +139,7 @@ def _farthest(moving: IntArray, onto: IntArray, length: Array) -> float:
     way, farthest = np.zeros(len(onto)), 0.0
     for k in range(len(moving)):
         way[moving[k]] = way[onto[moving[k]]] + length[k]
-        farthest = max(farthest, way[moving[k]])
+        farthest = max(farthest, float(way[moving[k]]))
     return farthest
 
 
