@@ -27,13 +27,15 @@ from bricksim_core.mechanics.snapfit.band import (
     band_width,
     factor_band,
     multiplied,
+    multiplied_back,
     solve_in_band,
     solved_in_band,
 )
 from bricksim_core.mechanics.snapfit.banded import Kept, settled_in_band
 from bricksim_core.mechanics.snapfit.dissection import sweep
 from bricksim_core.mechanics.snapfit.joints import ROWS
-from bricksim_core.mechanics.snapfit.pivoting import pivoted
+from bricksim_core.mechanics.snapfit.newton import ROUNDING
+from bricksim_core.mechanics.snapfit.pivoting import pivoted, solve_active
 from bricksim_core.mechanics.snapfit.plain import Plain
 from bricksim_core.mechanics.snapfit.yielding import (
     APART,
@@ -54,6 +56,8 @@ DENSE = 100
 
 _TIMES = 12
 """Times that rows are added before others are asked."""
+
+_REFINEMENTS = 2
 
 _NEAR = 0.5
 """Share of its limit from which on a row of the bonded structure is looked at at once."""
@@ -227,6 +231,8 @@ class _DenseSearch(_Search):
             self._limit,
             granted.joint,
             granted.row,
+            self._loads,
+            self._structure.factor,
             self._displaced,
             self._unknowns,
             self._response,
@@ -364,12 +370,38 @@ def _extended(
 
 
 @compiled
+def _yield(every: Array, unknowns: IntArray, z: Array, opening: Array) -> None:
+    """Takes from (R,) openings what yielding and the opening of contacts account for."""
+    joints, rows, _ = every.shape
+    for i in range(len(unknowns)):
+        if unknowns[i] >= joints * rows:
+            opening[6 * joints + unknowns[i] - joints * rows] += z[i]
+        elif z[i] != 0.0:
+            joint, row = divmod(unknowns[i], rows)
+            for c in range(6):
+                opening[6 * joint + c] -= every[joint, row, c] * z[i]
+
+
+@compiled
+def _overload(softness: Array, granted: Array, unknowns: IntArray, z: Array) -> Array:
+    """(J,) overload of the joints beyond what is granted."""
+    overload = -granted
+    for i in range(len(unknowns)):
+        joint = unknowns[i] // ROWS
+        if joint < len(overload):
+            overload[joint] += softness[joint] * z[i]
+    return overload
+
+
+@compiled
 def _settled(
     plain: Plain,
     gap: Array,
     limit: Array,
     granted: Array,
     granted_row: Array,
+    loads: Array,
+    factor: Array,
     displaced: Array,
     unknowns: IntArray,
     response: Array,
@@ -386,6 +418,8 @@ def _settled(
         limit: (J,) of the joints.
         granted: See `Granted`.
         granted_row: See there.
+        loads: (F,) scaled loads [N].
+        factor: Of the stiffness; see `factor_band`.
         displaced: (F,) displacements where nothing yields and all contacts hold.
         unknowns: See `_extended`.
         response: See there.
@@ -415,20 +449,40 @@ def _settled(
             joint, row = divmod(unknowns[i], rows)
             target[i] = granted[joint] + granted_row[unknowns[i]] - limit[joint]
             for c in range(6):
-                force = weight[6 * joint + c] * opening[6 * joint + c]
-                target[i] += every[joint, row, c] * force
+                pull = weight[6 * joint + c] * opening[6 * joint + c]
+                target[i] += every[joint, row, c] * pull
     z, factored, found = pivoted(
         matrix, target, floor, tolerance, contacts, active, upper, factored
     )
     opening = multiplied(value, column, start, displaced - response @ z)
-    overload = -granted
-    for i in range(count):
-        if unknowns[i] < first:
+    opening[6 * joints :] -= gap
+    _yield(every, unknowns, z, opening)
+    force = weight * opening
+    # Joints that yield slip a million times as far as elastic ones (`softness`): of long arms
+    # rounding leaves something unbalanced, which is put right.
+    at, change = np.flatnonzero(active), np.zeros(count)
+    overload = _overload(softness, granted, unknowns, z)
+    for _ in range(_REFINEMENTS if found else 0):
+        lack = loads - multiplied_back(value, column, start, force, len(loads))
+        if not np.abs(lack).max() > ROUNDING * np.abs(force).max():
+            break
+        force += weight * multiplied(value, column, start, solved_in_band(factor, lack))
+        for i in at:
+            if unknowns[i] >= first:
+                target[i] = -force[6 * joints + unknowns[i] - first]
+                continue
             joint, row = divmod(unknowns[i], rows)
-            overload[joint] += softness[joint] * z[i]
+            target[i] = granted_row[unknowns[i]] - limit[joint] - overload[joint]
+            target[i] -= APART * softness[joint] * z[i]
             for c in range(6):
-                opening[6 * joint + c] -= every[joint, row, c] * z[i]
-    wrench = (weight[: 6 * joints] * opening[: 6 * joints]).reshape(joints, 6)
+                target[i] += every[joint, row, c] * force[6 * joint + c]
+        solve_active(upper, target, at, change)
+        opening = multiplied(value, column, start, -(response @ change))
+        _yield(every, unknowns, change, opening)
+        force += weight * opening
+        z += change
+        overload = _overload(softness, granted, unknowns, z)
+    wrench = force[: 6 * joints].copy().reshape(joints, 6)
     excess = _row_values(every, wrench)
     multiplier = np.full(first + contacts, np.nan)
     push = np.zeros(contacts)
@@ -440,8 +494,7 @@ def _settled(
                 multiplier[member] = z[i]
         elif not active[i]:
             v = member - first
-            push[v] = firm[v] * (opening[6 * joints + v] - gap[v] + z[i])
-            multiplier[member] = push[v]
+            multiplier[member] = push[v] = force[6 * joints + v]
     for j in range(joints):
         for r in range(rows):
             excess[j * rows + r] -= limit[j] + max(overload[j], 0.0)

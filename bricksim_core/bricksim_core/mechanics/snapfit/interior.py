@@ -67,10 +67,10 @@ class _Columns(NamedTuple):
     rows: int
 
     @staticmethod
-    def of(matrix: sp.csc_array) -> _Columns:
+    def of(matrix: sp.csc_array, rows: int) -> _Columns:
         """From a sparse N."""
         row, start = (each.astype(np.int64) for each in (matrix.indices, matrix.indptr))
-        return _Columns(matrix.data, row, start, matrix.shape[0])
+        return _Columns(matrix.data, row, start, rows)
 
     def sum(self, x: Array) -> Array:
         """N x."""
@@ -124,7 +124,7 @@ def minimize(
     Returns:
         The optimum; None if rounding stood in the way.
     """
-    columns = _Columns.of(matrix)
+    columns = _Columns.of(matrix, len(right))
     size = 1.0 + float(np.abs(right).max(initial=0.0))
     point = _start(columns, cost, right, factorize)
     least, most = _Bound(-np.inf, point.y), _Bound(np.inf, point.x)

@@ -62,7 +62,7 @@ def pivoted(
             if not _factored(matrix, at, upper):
                 return value, -1, False
             known = len(at)
-        _solved(upper, target, at, value)
+        solve_active(upper, target, at, value)
         gradient = -target
         greatest = 0.0
         for i in at:
@@ -125,8 +125,8 @@ def _factored(matrix: Array, at: IntArray, upper: Array) -> bool:
 
 
 @compiled
-def _solved(upper: Array, target: Array, at: IntArray, value: Array) -> None:
-    """The active unknowns as they have to be, the others zero."""
+def solve_active(upper: Array, target: Array, at: IntArray, value: Array) -> None:
+    """Puts the active unknowns as they have to be, the others zero, into ``value``."""
     count = len(at)
     x = target[at]
     for i in range(count):
