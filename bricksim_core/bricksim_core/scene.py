@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import (
     MassProperties,
     in_world,
@@ -446,15 +447,41 @@ class Scene:
 
 def stacked(below: ComponentLayout, above: ComponentLayout) -> list[tuple[int, int]]:
     """Pairs (lower, upper part) of two layouts in one frame where the upper one is on the studs."""
-    top = below.grids[:, 2] + below.dimensions[:, 2]
-    a, b = below.footprints, above.footprints
-    touching = (top[:, None] == above.grids[None, :, 2]) & below.studded[:, None]
-    for axis in (0, 1):
-        touching &= (a[:, None, axis] < b[None, :, axis + 2]) & (
-            b[None, :, axis] < a[:, None, axis + 2]
-        )
-    lower, upper = np.nonzero(touching)
+    lower, upper = _stacked(below.boxes, below.studded, above.boxes)
     return list(zip(below.part_ids[lower].tolist(), above.part_ids[upper].tolist(), strict=True))
+
+
+@compiled
+def _stacked(
+    below: IntArray, studded: NDArray[np.bool_], above: IntArray
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs of boxes (`ComponentLayout.boxes`) of which one stands on the other's studs.
+
+    Args:
+        below: (N, 2, 3) [studs, studs, plates].
+        studded: (N,) which of them have studs.
+        above: (M, 2, 3)
+
+    Returns:
+        (P,) indices of the lower and (P,) of the upper boxes, in order.
+    """
+    count, lower, upper = 0, np.empty(64, dtype=np.intp), np.empty(64, dtype=np.intp)
+    for i in range(len(below)):
+        for j in range(len(above)):
+            if (
+                below[i, 1, 2] != above[j, 0, 2]
+                or not studded[i]
+                or below[i, 0, 0] >= above[j, 1, 0]
+                or above[j, 0, 0] >= below[i, 1, 0]
+                or below[i, 0, 1] >= above[j, 1, 1]
+                or above[j, 0, 1] >= below[i, 1, 1]
+            ):
+                continue
+            if count == len(lower):
+                lower, upper = np.append(lower, lower), np.append(upper, upper)
+            lower[count], upper[count] = i, j
+            count += 1
+    return lower[:count], upper[:count]
 
 
 def component_T_other(graph: BrickTopologyGraph, connection: Connection, anchor: int) -> GridPose:

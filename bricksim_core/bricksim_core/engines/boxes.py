@@ -44,12 +44,13 @@ class Boxes:
 
     def moved(self, pose: Array) -> Boxes:
         """The same boxes in the parent frame of ``pose``: (4, 4), or (B, 4, 4) one for each."""
+        rotation, (kinds, which) = pose[..., :3, :3], _kinds(self.axes)
+        if pose.ndim == 2 and len(kinds):
+            axes = (rotation @ kinds)[which]
+        else:
+            axes = rotation @ self.axes
         return Boxes(
-            self.part_ids,
-            self.shapes,
-            transform_points(pose, self.centres),
-            pose[..., :3, :3] @ self.axes,
-            self.halves,
+            self.part_ids, self.shapes, transform_points(pose, self.centres), axes, self.halves
         )
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Boxes:
@@ -66,6 +67,40 @@ class Boxes:
     def reach(self) -> Array:
         """(B, 3) half extents along the parent's axes [m]."""
         return np.einsum("nij,nj->ni", np.abs(self.axes), self.halves)
+
+
+@compiled
+def _kinds(axes: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Different ones of some axes, as most boxes of a component have the same.
+
+    Args:
+        axes: (B, 3, 3).
+
+    Returns:
+        (K, 3, 3) the different ones, none if they are too many, and (B,) which of them is each.
+    """
+    kinds, count = np.empty((4, 3, 3)), 0
+    which = np.zeros(len(axes), dtype=np.intp)
+    for b in range(len(axes)):
+        kind = 0
+        while kind < count and not _same(kinds, kind, axes, b):
+            kind += 1
+        if kind == len(kinds):
+            return kinds[:0], which
+        if kind == count:
+            kinds[kind], count = axes[b], count + 1
+        which[b] = kind
+    return kinds[:count], which
+
+
+@compiled
+def _same(some: Array, i: int, others: Array, j: int) -> bool:
+    """Whether two of some axes are bit by bit the same."""
+    for k in range(3):
+        for m in range(3):
+            if some[i, k, m] != others[j, k, m]:
+                return False
+    return True
 
 
 def concatenate(boxes: Sequence[Boxes]) -> Boxes:

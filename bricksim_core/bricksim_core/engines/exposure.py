@@ -51,14 +51,27 @@ def _cover(
         covered: (N, 6) to be written: below and above along x, y and z.
     """
     for n in range(len(low)):
-        occupied[low[n, 0] : high[n, 0], low[n, 1] : high[n, 1], low[n, 2] : high[n, 2]] = True
+        for x in range(low[n, 0], high[n, 0]):
+            for y in range(low[n, 1], high[n, 1]):
+                occupied[x, y, low[n, 2] : high[n, 2]] = True
     first, last = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
     for n in range(len(low)):
         for side in range(6):
             # The layer of cells next to the body on this side.
-            first[:], last[:] = low[n], high[n]
             axis = side // 2
+            for k in range(3):
+                first[k], last[k] = low[n, k], high[n, k]
             first[axis] = high[n, axis] if side % 2 else low[n, axis] - 1
             last[axis] = first[axis] + 1
-            layer = occupied[first[0] : last[0], first[1] : last[1], first[2] : last[2]]
-            covered[n, side] = layer.all()
+            covered[n, side] = _full(occupied, first, last)
+
+
+@compiled
+def _full(occupied: NDArray[np.bool_], first: IntArray, last: IntArray) -> bool:
+    """Whether all cells from the first to the one before the last along each axis are occupied."""
+    for x in range(first[0], last[0]):
+        for y in range(first[1], last[1]):
+            for z in range(first[2], last[2]):
+                if not occupied[x, y, z]:
+                    return False
+    return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import mujoco
 import numpy as np
@@ -21,6 +20,7 @@ from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes
 from bricksim_core.engines.exposure import exposed_parts
 from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
+from bricksim_core.parts import Color
 from bricksim_core.spatial import Array, inverse
 
 
@@ -49,10 +49,11 @@ class Body:
     @cached_property
     def rgba(self) -> Array:
         """(B, 4) colours of the boxes, 0 to 1."""
-        layout, numbers = self.spec.layout, chain.from_iterable(self.spec.colors)
-        colors = np.ones((len(layout.part_ids), 4))
-        colors[:, :3] = np.fromiter(numbers, dtype=np.float64).reshape(-1, 3) / 255.0
-        return colors[np.searchsorted(layout.part_ids, self.boxes.part_ids)]
+        place: dict[Color, int] = {}
+        which = np.array([place.setdefault(color, len(place)) for color in self.spec.colors])
+        colors = np.ones((len(place), 4))
+        colors[:, :3] = np.array(list(place)) / 255.0
+        return colors[which[np.searchsorted(self.spec.layout.part_ids, self.boxes.part_ids)]]
 
 
 def make_body(spec: BodySpec) -> Body:
