@@ -46,9 +46,9 @@ def _rehearse_changes() -> None:
     block = parse_structure(
         "".join(
             f"4x2 ({4 * i + 2 * (k % 2)},{2 * j + (k // 2) % 2},{k})\n"
-            for k in range(10)
-            for i in range(5)
-            for j in range(8)
+            for k in range(14)
+            for i in range(3)
+            for j in range(5)
         ),
         baseplate=None,
     )

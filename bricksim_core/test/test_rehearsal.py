@@ -27,7 +27,7 @@ for euler, height in (((0, 0, 0), 0.1), ((25, 40, 0), 0.5)):
     events = [event for _ in range(60) for event in simulator.step().events]
 print(len(simulator.graph.component_ids), "pieces")
 large = parse_structure("".join(f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})\\n"
-    for z in range(12) for i in range(5) for j in range(8)), baseplate=None)
+    for z in range(15) for i in range(3) for j in range(5)), baseplate=None)
 simulator = Simulator()
 pose = standing(large, rotation_from_degrees(0, 0, 0), 1.0)
 simulator.spawn(large, pose, fixed=())

@@ -28,12 +28,12 @@ _potrf, _potrs, _pbtrf, _pbtrs = get_lapack_funcs(
 )
 _trsm, _syrk = get_blas_funcs(("trsm", "syrk"), dtype=np.float64)
 
-BAND = 1e8
-"""Multiplications up to which a matrix is factored within its band."""
+BAND = 1.5e7
+"""Multiplications up to which a matrix is factored within its band. Of more, fronts take up to half
+as long again, but when the matrix changes nothing of a band can be taken over."""
 
-_ONCE = 10.0
-"""How many times more there may be before fronts are quicker; but nothing of a band can be taken
-over when the matrix changes."""
+_ONCE = 1e9
+"""The same for a matrix of which nothing will be taken over."""
 
 _FRONT, _MULTIPLIED = 0.06, 0.8e7
 """Cost of a front, and multiplications that cost 1."""
@@ -212,7 +212,7 @@ def swept_order(points: Array, a: IntArray, b: IntArray, once: bool = False) -> 
     order = sweep(points) if len(points) else np.zeros(0, dtype=np.int64)
     place = np.argsort(order)
     width = 6.0 * float(np.abs(place[a] - place[b]).max(initial=0))
-    most = _ONCE * BAND if once else BAND
+    most = _ONCE if once else BAND
     return order if 6.0 * len(order) * width**2 <= most else None
 
 

@@ -256,11 +256,15 @@ def dissect(points: Array, a: IntArray, b: IntArray) -> Dissection:
     groups: list[IntArray] = []
     parents: list[int] = []
 
-    def split(nodes: IntArray, edges: NDArray) -> list[int]:
+    def split(nodes: IntArray, a: IntArray, b: IntArray) -> list[int]:
         """Appends the blocks of a subgraph; indices of those that have the others below."""
-        halves = _halved(points, nodes, edges) if len(nodes) > LEAF else None
-        separator, parts = (nodes, []) if halves is None else halves
-        below = [block for part in parts for block in split(*part)]
+        separator, below = nodes, []
+        if len(nodes) > LEAF:
+            worth, middle, *halves = _halved(points, nodes, a, b)
+            if worth:
+                separator = middle
+                for half in (halves[:3], halves[3:]):
+                    below += split(*half) if len(half[0]) else []
         if not len(separator):
             return below
         groups.append(separator[sweep(points[separator])])
@@ -270,7 +274,7 @@ def dissect(points: Array, a: IntArray, b: IntArray) -> Dissection:
         return [len(groups) - 1]
 
     if len(points):
-        split(np.arange(len(points)), np.column_stack([a, b]))
+        split(np.arange(len(points)), a, b)
     sizes = np.array([len(group) for group in groups], dtype=np.int64)
     return arrange(joined(groups, dtype=np.int64), sizes, np.array(parents, dtype=np.int64), a, b)
 
@@ -348,46 +352,69 @@ def _bounded(
     return start, boundary[: start[-1]].copy()
 
 
+@compiled
 def sweep(points: Array) -> IntArray:
     """An order along the longest axis, so that neighbours mostly follow each other."""
-    extent = points.max(axis=0) - points.min(axis=0)
-    return np.lexsort(points.T[np.argsort(extent, kind="stable")])
+    order, extent = np.arange(len(points)), np.empty(3)
+    for axis in range(3):
+        extent[axis] = points[:, axis].max() - points[:, axis].min()
+    for axis in np.argsort(extent, kind="mergesort"):
+        order = order[np.argsort(points[order, axis], kind="mergesort")]
+    return order
 
 
+@compiled
 def _halved(
-    points: Array, nodes: IntArray, edges: NDArray
-) -> tuple[IntArray, list[tuple[IntArray, NDArray]]] | None:
-    """Separator, and nodes and edges of the two halves; None if that is no gain."""
-    here = points[nodes]
-    extent = here.max(axis=0) - here.min(axis=0)
-    best: tuple[IntArray, NDArray[np.bool_]] | None = None
-    far = np.zeros(len(points), dtype=bool)
-    for axis in np.argsort(-extent, kind="stable")[:2].tolist():
-        along = here[:, axis]
-        middle = np.partition(along, len(along) // 2)[len(along) // 2]
-        upper = along >= middle
-        if upper.all():
+    points: Array, nodes: IntArray, a: IntArray, b: IntArray
+) -> tuple[bool, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Halves a subgraph.
+
+    Args:
+        points: (n, 3) places of all nodes.
+        nodes: (k,) those of the subgraph, sorted.
+        a: (m,) one end of each edge between them.
+        b: (m,) the other.
+
+    Returns:
+        Whether that is a gain; the separator; nodes and edges' ends of the lower half and of the
+        upper one.
+    """
+    count, none = len(nodes), nodes[:0]
+    extent = np.empty(3)
+    for axis in range(3):
+        along = points[nodes, axis]
+        extent[axis] = along.max() - along.min()
+    # 0: below, 1: above; 2: in the separator.
+    side, least = np.zeros(len(points), dtype=np.int8), count + 1
+    best = side
+    for axis in np.argsort(-extent, kind="mergesort")[:2]:
+        middle = np.partition(points[nodes, axis], count // 2)[count // 2]
+        side, cut = np.zeros(len(points), dtype=np.int8), np.zeros(len(points), dtype=np.bool_)
+        above = 0
+        for i in nodes:
+            side[i] = points[i, axis] >= middle
+            above += side[i]
+        if above == count:
             continue
-        far[nodes] = upper
-        beyond = far[edges]
-        crossing = edges[beyond[:, 0] != beyond[:, 1]]
-        ends = crossing.reshape(-1)
-        low, high = np.unique(ends[~far[ends]]), np.unique(ends[far[ends]])
-        separator = low if len(low) <= len(high) else high
-        if best is None or len(separator) < len(best[0]):
-            best = separator, upper
-    if best is None or 2 * len(best[0]) > len(nodes):
-        return None
-    separator, upper = best
-    far[nodes] = upper
-    gone = np.zeros(len(points), dtype=bool)
-    gone[separator] = True
-    rest = edges[~gone[edges].any(axis=1)]
-    side = far[rest[:, 0]]
-    left = ~gone[nodes]
-    parts = [
-        (nodes[left & (upper == which)], rest[side == which])
-        for which in (False, True)
-        if (left & (upper == which)).any()
-    ]
-    return separator, parts
+        for e in range(len(a)):
+            if side[a[e]] != side[b[e]]:
+                cut[a[e]] = cut[b[e]] = True
+        ends = np.zeros(2, dtype=np.int64)
+        for i in nodes:
+            if cut[i]:
+                ends[side[i]] += 1
+        fewer = 0 if ends[0] <= ends[1] else 1
+        if ends[fewer] < least:
+            best, least = side, ends[fewer]
+            for i in nodes:
+                if cut[i] and side[i] == fewer:
+                    side[i] = 2
+    if 2 * least > count:
+        return False, none, none, none, none, none, none, none
+    of, both = best[nodes], best[a] == best[b]
+    lower, upper = both & (best[a] == 0), both & (best[a] == 1)
+    return (
+        True, nodes[of == 2],
+        nodes[of == 0], a[lower], b[lower],
+        nodes[of == 1], a[upper], b[upper],
+    )  # fmt: skip
