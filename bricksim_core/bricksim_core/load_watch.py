@@ -18,6 +18,7 @@ from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
 from bricksim_core.mechanics.portions import Allowance, Task
 from bricksim_core.mechanics.types import SolveStatus
+from bricksim_core.membership import are_in
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -181,6 +182,7 @@ class LoadWatch:
         self._watched: dict[int, _Watched] = {}
         self._ids: IntArray = np.zeros(0, dtype=np.int64)
         self._bodies = bodies_of({})
+        self._set_order()
         self._steps: list[tuple[StepReport, Mapping[int, Array]]] = []
 
     def sync(self, scene: Scene) -> None:
@@ -193,7 +195,7 @@ class LoadWatch:
             component
             for component, known in old.items()
             if layouts.get(component) is known.layout
-            and np.array_equal(np.isin(known.layout.part_ids, fixed), known.anchored)
+            and np.array_equal(are_in(known.layout.part_ids, fixed), known.anchored)
         }
         for component in old.keys() - same:
             old[component].end_task()
@@ -203,7 +205,7 @@ class LoadWatch:
             if component in same:
                 self._watched[component] = old[component]
                 continue
-            anchored = np.isin(layout.part_ids, fixed)
+            anchored = are_in(layout.part_ids, fixed)
             source = self._source_of(layout.part_ids)
             self._watched[component] = _Watched(
                 layout,
@@ -214,8 +216,15 @@ class LoadWatch:
             changed[component] = layout, anchored, source
         held = [component for component, watched in self._watched.items() if watched.anchored.any()]
         self._ids = np.array(list(layouts), dtype=np.int64)
+        self._set_order()
         self._bodies = bodies_of(layouts, self._watched.keys(), held)
         self.detector.follow(changed, old.keys() - self._watched.keys())
+
+    def _set_order(self) -> None:
+        """Works out the order of `utilization`."""
+        ids = joined((w.layout.connection_ids for w in self._watched.values()), dtype=np.int64)
+        self._order = np.argsort(ids)
+        self._connection_ids: IntArray = ids[self._order]
 
     def _component_of(self, part_id: int) -> int | None:
         """The component that a part was in at the last `sync`."""
@@ -287,11 +296,8 @@ class LoadWatch:
 
     def utilization(self) -> tuple[IntArray, Array]:
         """(C,) connection ids, sorted, and (C,) their utilizations in the last frame."""
-        watched = self._watched.values()
-        ids = joined((w.layout.connection_ids for w in watched), dtype=np.int64)
-        values = joined(w.utilization for w in watched)
-        order = np.argsort(ids)
-        return ids[order], values[order]
+        values = joined(w.utilization for w in self._watched.values())
+        return self._connection_ids, values[self._order]
 
     def bypassed(self) -> IntArray:
         """(B,) ids of overloaded connections that others held together in the last frame."""
@@ -309,6 +315,7 @@ class LoadWatch:
         detector, watched, self._bodies, self._ids = snapshot
         self.detector.restore(detector)
         self._watched = {component: w.copy() for component, w in watched.items()}
+        self._set_order()
 
     def _stirred(
         self, steps: Sequence[tuple[StepReport, Mapping[int, Array]]]
@@ -486,7 +493,7 @@ def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Du
     in it does so under its next loads.)"""
     if whole is None or not whole.waiting:
         return ()
-    rows = np.flatnonzero(np.isin(whole.layout.part_ids, layout.part_ids))
+    rows = np.flatnonzero(are_in(whole.layout.part_ids, layout.part_ids))
     if len(rows) < len(layout.part_ids):
         return ()
     shift = mass_properties(layout).com - mass_properties(whole.layout).com

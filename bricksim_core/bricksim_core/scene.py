@@ -23,6 +23,7 @@ from bricksim_core.dynamics import (
 )
 from bricksim_core.engines.boxes import body_boxes, depths, stud_boxes
 from bricksim_core.engines.protocol import BodySpec, Engine, StepReport
+from bricksim_core.membership import are_in
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array, point_velocity
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
@@ -387,7 +388,7 @@ class Scene:
     def _changed_table(self, ids: IntArray, gone: Sequence[int]) -> PartTable:
         """The table after the edits: rows of components that stay, and new ones."""
         table = self.table
-        kept = ~np.isin(table.components, gone)
+        kept = ~are_in(table.components, np.array(gone, dtype=np.int64))
         changed = sorted(self._edited)
         layouts = [self.graph.layout(c) for c in changed]
         part_ids = np.concatenate([table.ids[kept], *(la.part_ids for la in layouts)])

@@ -17,6 +17,7 @@ from bricksim_core.mechanics.selection import bypassed_by_sound, select_breaks
 from bricksim_core.mechanics.slip import Sliding, SlipCriterion
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
 from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
+from bricksim_core.membership import are_in
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
@@ -354,7 +355,7 @@ class BreakageDetector:
             entry = _Entry(layout, np.array(anchored, dtype=bool))
             if old is not None:
                 entry.origin = old.system or old.origin
-                new = not np.isin(layout.connection_ids, old.layout.connection_ids).all()
+                new = not are_in(layout.connection_ids, old.layout.connection_ids).all()
                 entry.joined = new or (old.joined and not self._settled(old))
                 if not new:
                     going_on.append(layout)

@@ -37,6 +37,7 @@ from bricksim_core.mechanics.snapfit.joints import Joints, joints_of
 from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
 from bricksim_core.mechanics.snapfit.system import SnapFitSystem
 from bricksim_core.mechanics.types import ComponentSystem, Solution, SolveStatus
+from bricksim_core.membership import are_in
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -226,7 +227,7 @@ class SlipCriterion:
         """Takes over the motion of a component's parts."""
         ids, kept = layout.part_ids, []
         for known in self._moving:
-            other = ~np.isin(known.part_ids, ids)
+            other = ~are_in(known.part_ids, ids)
             if other.any():
                 kept.append(known.take(other))
         if float(np.abs(twists).max(initial=0.0)) >= STILL:

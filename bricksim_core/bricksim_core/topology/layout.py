@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.membership import are_in
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.grid import IntArray, grid_boxes, part_poses
@@ -112,12 +113,12 @@ class ComponentLayout:
         place[rows] = np.arange(len(rows))
         stud, hole = place[self.stud_index], place[self.hole_index]
         alive = (stud >= 0) & (hole >= 0)
-        alive &= ~np.isin(self.connection_ids, np.fromiter(ended, dtype=np.int64))
+        alive &= ~are_in(self.connection_ids, np.fromiter(ended, dtype=np.int64))
         known = self.__dict__
         new = ComponentLayout(
             part_ids=part_ids,
-            shapes=tuple(map(self.shapes.__getitem__, rows.tolist())),
-            grids=self.grids[rows],
+            shapes=tuple([self.shapes[row] for row in rows.tolist()]),
+            grids=self.grids.take(rows, axis=0),
             connection_ids=self.connection_ids[alive],
             stud_index=stud[alive],
             hole_index=hole[alive],
@@ -126,7 +127,7 @@ class ComponentLayout:
         )
         for name in _PER_PART:
             if name in known:
-                new.__dict__[name] = known[name][rows]
+                new.__dict__[name] = known[name].take(rows, axis=0)
         if "_kinds" in known:
             shapes, which = known["_kinds"]
             new.__dict__["_kinds"] = shapes, which[rows]

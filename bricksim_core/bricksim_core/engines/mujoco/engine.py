@@ -332,7 +332,8 @@ class MujocoEngine:
         """Geoms of the model."""
         found = np.zeros(len(geoms), dtype=np.intp)
         bricks = [i for i, geom in enumerate(geoms) if not isinstance(geom, str)]
-        found[bricks] = self._pool.geoms([g for g in geoms if not isinstance(g, str)])
+        if bricks:
+            found[bricks] = self._pool.geoms([g for g in geoms if not isinstance(g, str)])
         for i, geom in enumerate(geoms):
             if isinstance(geom, str):
                 found[i] = self._model.geom(geom).id
@@ -648,8 +649,11 @@ class MujocoEngine:
     ) -> NDArray[np.bool_]:
         """For each body: would it penetrate anything in the scene; see `Engine.overlaps`."""
         index, tolerance = self._index, self._contact.overlap_tolerance
-        keep = ~np.isin(index.ids, list(ignore))[index.box_row]
-        scene = index.boxes.take(keep).moved(self._poses[index.box_row[keep]])
+        pool = self._pool
+        used = pool.used
+        used = used[~np.isin(pool.box_component[used], list(ignore))]
+        rows = np.searchsorted(index.ids, pool.box_component[used])
+        scene = pool.boxes(used).moved(self._poses[rows])
         ground = -np.inf if self._options.ground is None else self._options.ground - tolerance
         answers = np.zeros(len(bodies), dtype=np.bool_)
         for i, body in enumerate(bodies):

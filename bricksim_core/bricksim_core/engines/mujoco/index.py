@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.engines.boxes import Boxes
 from bricksim_core.engines.mujoco.bodies import Body
 from bricksim_core.engines.mujoco.contact import GeomTable
 from bricksim_core.engines.mujoco.masking import Surroundings, surroundings
 from bricksim_core.engines.mujoco.pool import NO_COMPONENT, Pool
 from bricksim_core.engines.mujoco.robots import RobotIndex
 from bricksim_core.engines.mujoco.specification import GROUND
-from bricksim_core.engines.protocol import BODY_SHAPE, NO_PART
+from bricksim_core.engines.protocol import NO_PART
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
 
@@ -42,8 +41,6 @@ class SceneIndex:
         part_ids: (N,) sorted part ids.
         part_free: (N,) which of the free components has each, -1: a fixed one.
         geoms: What each geom stands for.
-        boxes: Colliders of all bricks in their component frames.
-        box_row: (B,) component row of each.
         robots: Where the robots are.
         around: How far each body reaches.
     """
@@ -64,8 +61,6 @@ class SceneIndex:
     part_ids: IntArray
     part_free: NDArray[np.intp]
     geoms: GeomTable
-    boxes: Boxes
-    box_row: NDArray[np.intp]
     robots: dict[str, RobotIndex]
     around: Surroundings
 
@@ -103,14 +98,13 @@ def make_index(
         fixed_pose[i] = components[int(ids[i])].spec.world_T_component
     which = np.full(len(ids), -1)
     which[free] = np.arange(len(free))
-    used = pool.used
-    box_row = np.searchsorted(ids, pool.box_component[used])
-    boxes = pool.boxes(used)
-    bodies = np.flatnonzero(boxes.shapes == BODY_SHAPE)
-    bodies = bodies[np.argsort(boxes.part_ids[bodies])]
-    part_ids, row = boxes.part_ids[bodies], box_row[bodies]
+    layouts = [components[component].spec.layout for component in ids.tolist()]
+    part_ids = joined((layout.part_ids for layout in layouts), dtype=np.int64)
+    order = np.argsort(part_ids)
+    row = np.repeat(np.arange(len(ids)), [len(la.part_ids) for la in layouts])[order]
+    part_ids = part_ids[order]
     at = pool.slots
-    joints = np.array([len(components[int(i)].spec.layout.connection_ids) > 0 for i in ids])
+    joints = np.array([len(layout.connection_ids) > 0 for layout in layouts])
     jointed = np.append(joints[free], joints[fixed].any()).astype(np.bool_)
     return SceneIndex(
         ids=ids,
@@ -129,8 +123,6 @@ def make_index(
         part_ids=part_ids,
         part_free=which[row],
         geoms=_geom_table(pool, robots),
-        boxes=boxes,
-        box_row=box_row,
         robots=dict(robots),
         around=surroundings(pool.model, at.body[slots], at.dof[slots], pool.held, jointed),
     )

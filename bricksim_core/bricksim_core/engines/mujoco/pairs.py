@@ -80,7 +80,7 @@ def set_pairs(
     frictions = dict.fromkeys(seat_geoms(seated), contact.friction)
     frictions |= {names: pair.friction for names, pair in yielding.items()}
     used, rest = slice(0, len(frictions)), slice(len(frictions), None)
-    geoms = np.stack([find([pair[i] for pair in frictions]) for i in range(2)], axis=1)
+    geoms = find([geom for pair in frictions for geom in pair]).reshape(-1, 2)
     bodies = model.geom_bodyid[geoms]
     turned = bodies[:, 0] > bodies[:, 1]
     geoms[turned], bodies[turned] = geoms[turned, ::-1], bodies[turned, ::-1]

@@ -156,11 +156,10 @@ class Pool:
 
     def geoms(self, bricks: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
         """Geoms of the model that are bricks' boxes, given by part and contact shape id."""
-        parts, shapes = np.array(bricks, dtype=np.int64).reshape(-1, 2).T
-        used = self.used
-        keys = self.box_part[used] << 1 | self.box_shape[used]
-        order = np.argsort(keys)
-        return self.first_geom + used[order[np.searchsorted(keys[order], parts << 1 | shapes)]]
+        parts, shapes = np.array(bricks, dtype=np.int64).T
+        keys = parts << 1 | shapes
+        rows = _find(keys, np.argsort(keys), self.box_component, self.box_part, self.box_shape)
+        return self.first_geom + rows
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -480,6 +479,31 @@ def _write(
         geoms.contype[g], geoms.conaffinity[g] = 1, BOX_AFFINITY
         count += 1
     return count
+
+
+@compiled
+def _find(
+    keys: IntArray, order: NDArray[np.intp], component: IntArray, part: IntArray, shape: IntArray
+) -> NDArray[np.intp]:
+    """Rows of boxes of the stock.
+
+    Args:
+        keys: (N,) twice the part of each box, and its shape.
+        order: (N,) in which these are sorted; any may be there several times.
+        component: (B,) like the next two, see `Pool`.
+        part: (B,)
+        shape: (B,)
+    """
+    wanted, rows = keys[order], np.empty(len(keys), dtype=np.intp)
+    for b in range(len(part)):
+        if component[b] == NO_COMPONENT:
+            continue
+        key = part[b] << 1 | shape[b]
+        place = np.searchsorted(wanted, key)
+        while place < len(wanted) and wanted[place] == key:
+            rows[order[place]] = b
+            place += 1
+    return rows
 
 
 @compiled

@@ -17,6 +17,7 @@ from bricksim_core.engines.mujoco.carrying import carrier, carry
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.mujoco.index import SceneIndex
 from bricksim_core.engines.protocol import NO_PART, Contacts
+from bricksim_core.membership import are_in
 from bricksim_core.spatial import Array
 
 _FREE_MOVE = 3e-4
@@ -246,18 +247,18 @@ class Resting:
             part_ids: The parts.
         """
         old, new = before.ids[before.free], now.ids[now.free]
-        changed = np.isin(now.part_ids, part_ids)
+        changed = are_in(now.part_ids, part_ids)
         asleep = np.zeros(len(new), dtype=np.bool_)
         _, there, here = np.intersect1d(old, new, assume_unique=True, return_indices=True)
         asleep[here] = self.asleep[there]
         asleep[now.part_free[changed & (now.part_free >= 0)]] = False
-        lost = np.isin(self.contacts.part_a, part_ids) | np.isin(self.contacts.part_b, part_ids)
+        lost = are_in(self.contacts.part_a, part_ids) | are_in(self.contacts.part_b, part_ids)
         return Resting(asleep, take_contacts(self.contacts, ~lost))
 
     def touching(self, part_ids: NDArray[np.int64]) -> set[int]:
         """Parts that sleep in touch with some, these included."""
         a, b = self.contacts.part_a, self.contacts.part_b
-        rows = np.isin(a, part_ids) | np.isin(b, part_ids)
+        rows = are_in(a, part_ids) | are_in(b, part_ids)
         return set(np.concatenate([a[rows], b[rows]]).tolist()) - {NO_PART}
 
 
