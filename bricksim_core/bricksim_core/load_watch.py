@@ -29,10 +29,14 @@ LONGEST_IMPACT = 0.05
 MANY_PARTS = 100
 """Parts of a component from which on examinations may go on in the next frames."""
 
-_FRAME, _FRAME_EACH = 6.0, 0.005
-"""What examinations may cost in a frame with large components, and more for each of their parts."""
+_FRAME = {50: 3.0, 200: 7.0, 1000: 13.5}
+"""What a frame with so many parts in large components may cost (`portions`)."""
 
-_LATE = 3
+_USUAL, _USUAL_EACH, _PART, _PART_EACH = 0.6, 0.0012, 0.2, 0.0004
+"""What a frame costs besides the examinations, and each part of an engine step that was divided in
+it; and more for each of these components' parts."""
+
+_LATE = 5
 """Frames that wait, above which they may cost as much more as there are more of them."""
 
 
@@ -274,7 +278,8 @@ class LoadWatch:
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
         late = max(len(watched.waiting) for _, watched in chosen)
-        amount = (_FRAME + _FRAME_EACH * self._many) * max(1.0, late / _LATE)
+        amount = _amount(self._many, sum(len(report.parts) for report, _ in steps))
+        amount *= max(1.0, late / _LATE)
         allowance = Allowance(amount if self._many else np.inf)
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
@@ -501,6 +506,18 @@ def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Du
         tuple(replace(one, pulse=one.pulse.of(rows, shift)) for one in frame)
         for frame in whole.waiting
     )
+
+
+def _amount(many: int, divided: int) -> float:
+    """What examinations may cost in a frame.
+
+    Args:
+        many: Parts in large components.
+        divided: Parts of the engine's steps that were divided.
+    """
+    whole = float(np.interp(many, list(_FRAME), list(_FRAME.values())))
+    spent = _USUAL + _USUAL_EACH * many + (_PART + _PART_EACH * many) * divided
+    return max(whole - spent, 0.0)
 
 
 def _with_fresh(report: StepReport) -> StepReport:

@@ -25,7 +25,7 @@ from bricksim_core.topology.layout import ComponentLayout
 _ACCURACY = 1e-6
 """Of utilizations at a limit [-]: less above it is no overload."""
 
-_SET_UP, _SET_UP_EACH = 0.5, 0.0025
+_SET_UP, _SET_UP_EACH = 0.4, 0.005
 """Cost of new equations of a component, and for each of its parts."""
 
 _BREAK, _BREAK_EACH = 4.0, 0.006

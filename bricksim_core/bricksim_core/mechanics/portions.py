@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Generator
 
 type Portions[T] = Generator[float, None, T]
-"""Yields costs of what comes next, in about a millisecond of a core."""
+"""Yields costs of what comes next: milliseconds of a core, by its size."""
 
 
 def at_once[T](portions: Portions[T]) -> T:

@@ -41,6 +41,9 @@ _FRONT, _MULTIPLIED = 0.06, 0.8e7
 _PORTION = 1.5
 """Cost of the fronts that are factored at a time, but for a larger one."""
 
+_WITHIN = 0.6e7
+"""Multiplications within a band that cost as much as one."""
+
 _BELOW = np.arange(6) - np.arange(6)[:, None]
 """By column and row within a block, how far below the diagonal an entry lies."""
 
@@ -240,6 +243,12 @@ class Band:
         chosen = value.reshape(-1)[self._chosen]
         band = np.bincount(self._place, chosen, self._count * self._width)
         return band.reshape(self._width, self._count, order="F")
+
+
+def band_cost(band: Array) -> float:
+    """Cost of factoring a (w, m) band."""
+    width, columns = band.shape
+    return columns * width**2 / 2.0 / _WITHIN
 
 
 class BandCholesky:

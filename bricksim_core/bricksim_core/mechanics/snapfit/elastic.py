@@ -27,6 +27,7 @@ from bricksim_core.mechanics.snapfit.cholesky import (
     BlockCholesky,
     DenseCholesky,
     Front,
+    band_cost,
     entries_of,
     swept_order,
 )
@@ -38,8 +39,8 @@ from bricksim_core.topology.layout import IntArray
 DENSE = 90
 """Free displacements up to which the matrix is a dense one."""
 
-_ORDER, _BANDED = 0.0025, 0.015
-"""Costs for each part of the order of elimination and the matrix, and of factoring a band."""
+_ORDER, _MATRIX = 0.0025, 0.007
+"""Costs for each part of the order of elimination by fronts and of the matrix in a band."""
 
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
 """A wrench in SI over the same wrench scaled; a scaled displacement over the one in SI."""
@@ -163,16 +164,18 @@ class ElasticStructure:
             self._origin = None
             strain = self.strain.toarray()
             return DenseCholesky((strain * self.stiffness[:, None]).T @ strain)
-        yield _ORDER * len(self._parts)
         a, b = self.node[self.lower], self.node[self.upper]
         both = (a >= 0) & (b >= 0)
         swept = swept_order(self._coms[self._parts], a[both], b[both])
         if swept is not None:
             self._origin = None
-            yield _BANDED * len(self._parts)
+            yield _MATRIX * len(self._parts)
             place = np.argsort(swept)
             row, column, value = self._blocks(place, np.ones(len(place), dtype=bool))
-            return BandCholesky(swept, Band(row, column, len(place)).filled(value))
+            matrix = Band(row, column, len(place)).filled(value)
+            yield band_cost(matrix)
+            return BandCholesky(swept, matrix)
+        yield _ORDER * len(self._parts)
         dissection, known = self._dissected
         new = np.array([front is None for front in known])
         blocks = self._blocks(dissection.place, new[dissection.block_of])
