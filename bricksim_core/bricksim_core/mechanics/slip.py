@@ -70,6 +70,10 @@ _SHORT = 1e-4
 slides with it: it would go no further."""
 
 
+_BEGIN, _BEGIN_EACH = 0.2, 0.001
+"""Cost of the look what slides in a step, and for each part."""
+
+
 class Sliding(NamedTuple):
     """What a criterion says of the connections of a component.
 
@@ -250,6 +254,7 @@ class SlipCriterion:
         spare: Array,
     ) -> Portions[Array]:
         """Takes the motion through a step; (C,) how far the connections slide [m]."""
+        yield _BEGIN + _BEGIN_EACH * len(loads)
         parts = Parts.of(layout, anchored, loads)
         joints = joints_of(layout, self._constants)
         if isinstance(system, SnapFitSystem):

@@ -85,8 +85,11 @@ COMPACT = 240
 LARGE = 400
 """Joints from which on Newton's method needs no guess to be quicker than what gives one."""
 
-_YIELDING = 3.0
-"""Times the cost of a solve without yielding that yielding costs."""
+_LOOK, _LOOK_EACH = 0.05, 0.0003
+"""Cost of a look whether the last answer still holds, and for each part."""
+
+_YIELDING = 0.5
+"""Times the cost of a solve without yielding that it costs to begin with what yields."""
 
 _HARDLY = 0.01
 """Part of the weight by which a load may differ from the last one for the last answer to be tried;
@@ -325,6 +328,7 @@ class SnapFitSystem:
 
     def solving(self, loads: Array, tolerance: float = 0.0) -> Portions[Solution]:
         """What `solve` gives, in portions."""
+        yield _LOOK + _LOOK_EACH * len(loads)
         cost = solve_cost(len(loads))
         start = time.perf_counter()
         if self._last is not None and np.array_equal(loads, self._last[0]):
@@ -348,9 +352,8 @@ class SnapFitSystem:
         self._elastic = None
         yielded = self._unyielding(displacements, free_loads)
         if yielded is None:
-            # Later it is mostly the same that yields.
-            yield cost if len(self._guess) else _YIELDING * cost
-            yielded = self._yielding(displacements, free_loads)
+            yield _YIELDING * cost
+            yielded = yield from self._yielding(displacements, free_loads)
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
             try:
@@ -455,7 +458,7 @@ class SnapFitSystem:
         none = np.zeros(0, dtype=np.int64)
         return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
 
-    def _yielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
+    def _yielding(self, displacements: Array, free_loads: Array) -> Portions[Yielded | None]:
         """The answer where something yields; None if the active set did not settle."""
         if self._compact is not None:
             yielded = self._compact.solve(free_loads, displacements)
@@ -468,7 +471,7 @@ class SnapFitSystem:
         known = len(guess) > 0 or joints >= SMALL
         if known and max(len(guess), over) <= max(FEW, joints // 8):
             pivots = QUICK + joints // 16
-            yielded = self._solver.solve(displacements, guess, pivots)
+            yielded = yield from self._solver.solving(displacements, guess, pivots)
             if yielded is not None:
                 return yielded
         if joints >= LARGE:
@@ -479,11 +482,11 @@ class SnapFitSystem:
         if many:
             yielded = self._newton.solve(free_loads, guess)
         else:
-            yielded = self._solver.solve(displacements, guess)
+            yielded = yield from self._solver.solving(displacements, guess)
         if yielded is None:
             yielded = self._newton.solve_softly(free_loads)
         if yielded is None and many and len(guess) <= MAX_KEPT:
-            yielded = self._solver.solve(displacements, guess)
+            yielded = yield from self._solver.solving(displacements, guess)
         return yielded
 
     def _ground_tension(self, wrench: Array) -> float:

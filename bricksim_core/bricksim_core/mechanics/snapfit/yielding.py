@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from bricksim_core.mechanics.portions import Portions, at_once
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS
@@ -56,6 +57,10 @@ NEGATIVE = 1e-12
 MAX_KEPT = 600
 """Rows and pushes beyond which what is known of them is forgotten after a solve, and no search is
 begun: two dense rows each, and a dense matrix of them at every change."""
+
+_CHANGE, _CHANGE_EACH, _COLUMN_EACH = 0.1, 0.0006, 0.0014
+"""Cost of a change of the active set, for each part, and of what enters for the first time for each
+part."""
 
 _SPARSE_FROM = 100
 """New rows and pushes from which on their loads are taken as a sparse matrix."""
@@ -189,10 +194,25 @@ Settled = Callable[[IntArray, Granted], "Yielded | None"]
 """Solves with softness, from a guess of the members, with overloads granted; None where it
 cannot."""
 
+Settling = Callable[[IntArray, Granted], "Portions[Yielded | None]"]
+"""The same in portions."""
+
 
 def hardened(
     softness: Array, guess: IntArray, settled: Settled, start: tuple[Granted, Array] | None = None
 ) -> Yielded | None:
+    """What `hardening` gives."""
+
+    def settling(guess: IntArray, granted: Granted) -> Portions[Yielded | None]:
+        yield from ()
+        return settled(guess, granted)
+
+    return at_once(hardening(softness, guess, settling, start))
+
+
+def hardening(
+    softness: Array, guess: IntArray, settling: Settling, start: tuple[Granted, Array] | None = None
+) -> Portions[Yielded | None]:
     """The limit of vanishing softness, by the method of multipliers (Rockafellar 1976).
 
     The softness lets joints be overloaded by E mu. Solved again with that granted,
@@ -202,7 +222,7 @@ def hardened(
     Args:
         softness: (J,) overload per multiplier [1/J].
         guess: Members that are likely to be active.
-        settled: The solver.
+        settling: The solver.
         start: What to grant at first and the (J,) overload before [-], nothing if None.
 
     Returns:
@@ -213,7 +233,8 @@ def hardened(
     """
     joints = len(softness)
     granted, overload = start or (Granted.nothing(joints), np.zeros(joints))
-    state, change, found = settled(guess, granted), np.inf, None
+    change, found = np.inf, None
+    state = yield from settling(guess, granted)
     for _ in range(HARDENINGS):
         if state is None:
             return found
@@ -232,7 +253,7 @@ def hardened(
         if remainder < ACCEPTED * most:
             found = state
         granted = soft
-        state = settled(state.members, granted)
+        state = yield from settling(state.members, granted)
     if found is None:
         raise SlowError
     return found
@@ -336,6 +357,12 @@ class YieldSolver:
     def solve(
         self, displacements: Array, guess: IntArray, pivots: int | None = None
     ) -> Yielded | None:
+        """What `solving` gives."""
+        return at_once(self.solving(displacements, guess, pivots))
+
+    def solving(
+        self, displacements: Array, guess: IntArray, pivots: int | None = None
+    ) -> Portions[Yielded | None]:
         """Lets the structure yield.
 
         A primal active set method on the potential energy, which is strictly convex in
@@ -353,7 +380,7 @@ class YieldSolver:
         """
         for softer in SOFTENED:
             try:
-                yielded = self._solved(displacements, guess, pivots, softer)
+                yielded = yield from self._solved(displacements, guess, pivots, softer)
             except _StalledError:
                 continue
             except SlowError:
@@ -365,16 +392,19 @@ class YieldSolver:
 
     def _solved(
         self, displacements: Array, guess: IntArray, pivots: int | None, softer: float
-    ) -> Yielded | None:
-        """`solve` with a multiple of the softness."""
+    ) -> Portions[Yielded | None]:
+        """`solving` with a multiple of the softness."""
+        parts = self._structure.size / 6
 
-        def settled(guess: IntArray, granted: Granted) -> Yielded | None:
+        def settling(guess: IntArray, granted: Granted) -> Portions[Yielded | None]:
             search = _Search(self, displacements, granted, softer)
             members = np.union1d(guess, np.flatnonzero(search.value))
             seen: set[bytes] = set()
             for pivot in range(MAX_PIVOTS if pivots is None else pivots):
                 if len(members) > MAX_MEMBERS:
                     return None
+                new = sum(member not in self.kept.slot for member in members.tolist())
+                yield _CHANGE + (_CHANGE_EACH + new * _COLUMN_EACH) * parts
                 try:
                     changed = search.step(members)
                 except np.linalg.LinAlgError:
@@ -392,7 +422,7 @@ class YieldSolver:
                 )
             return None
 
-        return hardened(softer * self._limits.softness, guess, settled)
+        return (yield from hardening(softer * self._limits.softness, guess, settling))
 
     def slots(self, members: IntArray) -> IntArray:
         """Positions of the members in what is kept, which new ones enter."""
