@@ -104,6 +104,7 @@ class StepReport:
             last step, and which no wrench acted on; None if the engine does not tell.
         fresh: All contacts of free components that are not still; None if the engine does not tell.
         parts: The same step as the engine took it, where it divided it: shorter steps in a row.
+            Contacts of what is still are in their reports only if the world holds something.
     """
 
     time: float

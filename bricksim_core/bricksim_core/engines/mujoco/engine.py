@@ -52,6 +52,7 @@ from bricksim_core.engines.mujoco.stepping import (
     Resting,
     State,
     StepLength,
+    all_below,
     carry_gripped,
     hit_parts,
     read_moved,
@@ -425,7 +426,9 @@ class MujocoEngine:
         parts: list[StepReport] = []
         if len(stages) > 1:
             states = [previous, *(state for _, state in stages[:-1]), after]
-            dt, part_of_kept = self.timestep / len(stages), weaker_contacts(kept, 1.0 / len(stages))
+            dt, part_of_kept = self.timestep / len(stages), index.geoms.no_contacts
+            if len(index.ids) > len(index.free):
+                part_of_kept = weaker_contacts(kept, 1.0 / len(stages))
             for i, (rows, _) in enumerate(stages):
                 contacts = take_contacts(fresh, rows)
                 touching = join_contacts([contacts, part_of_kept])
@@ -557,9 +560,7 @@ class MujocoEngine:
         load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
-        velocity = data.qvel
-        # Not a number is not less than anything.
-        if len(velocity) and not (velocity.max() < _MAX_SPEED and velocity.min() > -_MAX_SPEED):
+        if not all_below(data.qvel, _MAX_SPEED):
             fast = ~(np.abs(data.qvel[index.dof]).max(axis=1, initial=0.0) < _MAX_SPEED)
             culprits = index.ids[index.free[fast]][:5].tolist()
             raise EngineError(

@@ -96,6 +96,15 @@ def hit_parts(timestep: float, contact: ContactParameters) -> int:
     return math.ceil(_HIT_STEPS * timestep / contact.duration(timestep) - 1e-9)
 
 
+@compiled
+def all_below(velocities: Array, limit: float) -> bool:
+    """Whether no velocity is as great as a limit, either way; what is not a number is."""
+    below = True
+    for velocity in velocities:
+        below = below and abs(velocity) < limit
+    return below
+
+
 def read_state(data: mujoco.MjData, index: SceneIndex) -> tuple[Array, Array]:
     """(K, 4, 4) world_T_component [m] and (K, 6) COM linear and angular velocities [m/s, rad/s]."""
     nothing = np.zeros(len(index.free), dtype=np.bool_)
