@@ -62,7 +62,7 @@ def test_why_there_is_no_safety_factor_is_said(tmp_path, monkeypatch):
     assert report.safety_factor is None
     assert "with more than 1500 parts unless asked for" in report.safety_factor_lacks
 
-    small = str(DATA / "stablelego" / "stair_20.json")
+    small = str(DATA / "brickgpt" / "texture_guitar.txt")
     report = analyze_file(small, unasked)
     assert report.safety_factor is not None and report.safety_factor_lacks == ""
     monkeypatch.setattr(limit.LimitProgram, "_optimum", lambda *_: None)

@@ -82,6 +82,67 @@ def test_blocks_agree_with_piqp(seed):
     assert blocks.mechanism[:1] == piqp.mechanism[:1]
 
 
+def by_program(system, layout, anchored, loads):
+    """The limit load by the whole program, without shortcuts."""
+    program = system.limit_program()
+    program._stands_by_pushes = lambda _: False
+    return program.limit_load(scaled(layout, anchored, loads), 1.0)
+
+
+def test_joints_that_fail_alone_need_no_program():
+    """Random structures, and many bricks by one stud with neighbours that are in the way or not."""
+    alone = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        graph = random_structure(rng, int(rng.integers(4, 30)))
+        layout = graph.layout(graph.component_ids[0])
+        anchored = layout.part_ids == 0
+        loads = weights(layout)
+        if seed % 2:
+            part = int(rng.integers(len(loads)))
+            loads[part] += rng.normal(size=6) * [1, 1, 1, 0.01, 0.01, 0.01]
+        system = SnapFitModel().system(layout, anchored)
+        limit, truth = system.safety_factor(loads), by_program(system, layout, anchored, loads)
+        assert limit.factor == pytest.approx(truth.factor, rel=1e-8)
+        assert limit.mechanism[:1] == truth.mechanism[:1] or len(limit.mechanism) > 1
+        alone += "_limit_program" not in vars(system)
+    assert 20 < alone < 60
+
+
+@pytest.mark.parametrize(("push", "alone"), [(-1.0, True), (1.0, False)])
+def test_a_neighbour_in_the_way_helps(push, alone):
+    """Two columns side by side, one of which is pushed away from the other or towards it: away, it
+    has its own joints only; towards it, both bear the push."""
+    lines = [f"1x4 ({x},0,{z})" for z in range(3) for x in (0, 1)]
+    layout, anchored = single_component(text_structure("\n".join(lines)))
+    loads = weights(layout)
+    loads[int(np.flatnonzero(layout.part_ids == 5)[0]), 0] = push
+    system = SnapFitModel().system(layout, anchored)
+    limit = system.safety_factor(loads)
+    assert limit.factor == pytest.approx(
+        by_program(system, layout, anchored, loads).factor, rel=1e-8
+    )
+    assert ("_limit_program" not in vars(system)) == alone
+    utilization = system.solve(loads).utilization.max()
+    assert (limit.factor == pytest.approx(1.0 / utilization, rel=1e-6)) == alone
+
+
+@pytest.mark.parametrize(("x", "never"), [(1, True), (6, True), (11, False), (13, False)])
+def test_what_stands_by_pushes_alone_never_fails(x, never):
+    """A brick on a wall whose topmost brick at the end is on one below with its half, just so: with
+    the centre of the brick, x + 2, beyond x = 12 friction is needed. The same without and with all
+    forces that act sideways."""
+    lines = [f"4x2 ({4 * i + 2 * (z % 2)},0,{z})" for z in range(4) for i in range(3)]
+    layout, anchored = single_component(text_structure("\n".join([*lines, f"4x2 ({x},0,4)"])))
+    loads = weights(layout)
+    system = SnapFitModel().system(layout, anchored)
+    assert (system.safety_factor(loads).factor == np.inf) == never
+    by_pushes = system.limit_program()._stands_by_pushes(scaled(layout, anchored, 1e3 * loads))
+    assert by_pushes == never
+    truth = by_program(system, layout, anchored, loads)
+    assert system.safety_factor(loads).factor == pytest.approx(truth.factor, rel=1e-8)
+
+
 @pytest.mark.parametrize(("layers", "rows"), [(16, 6), (22, 9)])
 def test_a_free_block_fails_at_the_brick_that_is_pulled(layers, rows):
     """A brick hangs on a block of 384 and 792 by one connection, which reads its load over

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import piqp
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.snapfit.band import multiplied, multiplied_back
@@ -38,12 +40,15 @@ from bricksim_core.topology.layout import IntArray
 FEW_PARTS = 250
 """Moving parts up to which PIQP is quicker, which does not know the blocks of the matrix."""
 
-_NEVER = 1e-7
+NEVER = 1e-7
 """Utilization, relative to that of the bonded structure, below which failure never comes."""
 
 _AT_ONCE = 1e5
 """Relative utilization above which the loads cannot be carried at any size: only the ground's rows
 can ask for so much."""
+
+_LIGHTLY = 2e-3
+"""Utilization of the bonded structure from which on it is hardly ever without need of friction."""
 
 _ACCURACY = 5e-6
 """Relative gap that may be left between the bounds on the factor."""
@@ -54,6 +59,9 @@ _PART = 1e-4
 _LINPROG_INFEASIBLE = 2
 _SIMPLEX_TIME = 30.0
 """After which HiGHS gives up [s]."""
+
+_VERTICAL = (2, 3, 4)
+"""Components of a wrench that vertical forces have."""
 
 _UNKNOWNS = 10
 """Of a joint: pushes at four corners, then +Fx, -Fx, +Fy, -Fy, +Mz, -Mz."""
@@ -151,12 +159,15 @@ class LimitProgram:
             loads: (F,) scaled loads [N] on what can move.
             scale: Greatest utilization of the bonded structure; units of u.
         """
-        if scale <= _NEVER:
+        if scale <= NEVER:
+            return LimitLoad(np.inf, ())
+        few = self._size <= 6 * self._few
+        if few and scale < _LIGHTLY and self._stands_by_pushes(loads / scale):
             return LimitLoad(np.inf, ())
         optimum = self._optimum(loads / scale)
         if optimum is None:
             return LimitLoad(np.nan, ())
-        if optimum.value < _NEVER:
+        if optimum.value < NEVER:
             return LimitLoad(np.inf, ())
         if not optimum.value < _AT_ONCE:
             return LimitLoad(0.0, ())
@@ -168,6 +179,31 @@ class LimitProgram:
         order = np.argsort(-work, kind="stable")
         taking_part = order[work[order] > _PART * work.sum()]
         return LimitLoad(1.0 / (optimum.value * scale), tuple(taking_part.tolist()))
+
+    def _stands_by_pushes(self, loads: Array) -> bool:
+        """Whether pushes straight down or up balance the loads, without any friction: half of the
+        equations and two fifths of the unknowns."""
+        rows, matrix = self._upright
+        if loads[~rows].any():
+            return False
+        cost = np.zeros(len(matrix.indptr) - 1)
+        cost[-1] = 1.0
+        found = _interior_point(matrix, cost, loads[rows])
+        return found is not None and found.value < NEVER
+
+    @cached_property
+    def _upright(self) -> tuple[NDArray[np.bool_], sp.csc_array]:
+        """(F,) equations of vertical forces and of tipping, and the program's columns in these
+        alone."""
+        matrix = self._matrix
+        rows = np.isin(np.arange(self._size) % 6, _VERTICAL)
+        sideways = np.concatenate([~rows, np.zeros(len(self._cones.limit), dtype=bool)])
+        count = self._unknowns + len(self._cones.limit) + 1
+        column = np.repeat(np.arange(count), np.diff(matrix.indptr))
+        kept = np.ones(count, dtype=bool)
+        kept[column[sideways[matrix.indices]]] = False
+        kept[self._unknowns : -1] = False
+        return rows, sp.csc_array(matrix[:, kept][: self._size][rows])
 
     def _optimum(self, loads: Array) -> Optimum | None:
         right = np.concatenate([loads, np.zeros(len(self._cones.limit))])
@@ -183,7 +219,7 @@ class LimitProgram:
                 right,
                 self._factorized,
                 tolerance=_ACCURACY,
-                nothing=0.5 * _NEVER,
+                nothing=0.5 * NEVER,
                 never=_AT_ONCE,
             )
         return _simplex(self._matrix, cost, right) if found is None else found

@@ -18,6 +18,7 @@ from bricksim_core.mechanics.portions import Portions, at_once, solve_cost
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.band import multiplied
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
+from bricksim_core.mechanics.snapfit.bridges import least_load
 from bricksim_core.mechanics.snapfit.compact import CompactSolver
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import PITCHES, ElasticStructure, Origin
@@ -31,7 +32,7 @@ from bricksim_core.mechanics.snapfit.joints import (
     spread_push,
     spread_stiffness,
 )
-from bricksim_core.mechanics.snapfit.limit import FEW_PARTS, LimitProgram, cones_of
+from bricksim_core.mechanics.snapfit.limit import FEW_PARTS, NEVER, LimitProgram, cones_of
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
 from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
@@ -90,6 +91,12 @@ _LOOK, _LOOK_EACH = 0.05, 0.0003
 
 _YIELDING = 0.5
 """Times the cost of a solve without yielding that it costs to begin with what yields."""
+
+_TIED = 1e-7
+"""Relative difference of utilizations that may be rounding."""
+
+_MOST_TIED = 4
+"""Joints that are equally loaded up to which each is looked at."""
 
 _HARDLY = 0.01
 """Part of the weight by which a load may differ from the last one for the last answer to be tried;
@@ -432,8 +439,30 @@ class SnapFitSystem:
         """The multiple of the loads at which the component fails; see `LimitProgram.limit_load`."""
         free_loads, _ = self._free_loads(loads)
         wrench = self._structure.wrenches(self._structure.displacements(free_loads))
-        highest = float(self._greatest(wrench).max(initial=0.0))
-        return self._limit_program.limit_load(free_loads, highest)
+        utilization = self._greatest(wrench)
+        highest = float(utilization.max(initial=0.0))
+        alone = None
+        if highest > NEVER and not self._ground_tension(wrench) > 0.0:
+            alone = self._failing_alone(free_loads, utilization)
+        return alone or self._limit_program.limit_load(free_loads, highest)
+
+    def _failing_alone(self, free_loads: Array, utilization: Array) -> LimitLoad | None:
+        """The limit load where joints that fail alone are the most loaded ones in the bonded
+        structure: no forces load them less, and these load no other one more."""
+        highest = float(utilization.max())
+        tied = np.flatnonzero(utilization >= highest * (1.0 - _TIED))
+        if len(tied) > _MOST_TIED:
+            return None
+        closing, enough = self._equations.closing, highest * (1.0 - _TIED)
+        least = np.array(
+            [
+                least_load(self._structure, closing, joint, rows, free_loads, enough)
+                for joint, rows in zip(tied.tolist(), self._rows_of(tied), strict=True)
+            ]
+        )
+        if not least.any():
+            return None
+        return LimitLoad(1.0 / float(least.max()), tuple(tied[least > 0.0].tolist()))
 
     def _unyielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
         """The answer if nothing yields and no gap closes, which spares the search; else None."""
