@@ -240,7 +240,8 @@ def test_boxes_that_may_meet_are_found():
         sizes, (near, asked) = rng.uniform(1e-3, 8e-3, (8, 3)), np.zeros((2, 8), dtype=np.bool_)
         motion, way = motion_of(positions, velocities, np.array([0.05, 0.05, -np.inf])), 2e-3
         first, number = np.array([0, 4, 8], dtype=np.int32), np.array([4, 4, 0], dtype=np.int32)
-        boxes = masking._Boxes(np.arange(3), first, number, places, quaternions, sizes)
+        radii = np.linalg.norm(sizes, axis=1)
+        boxes = masking._Boxes(np.arange(3), first, number, places, quaternions, sizes, radii)
         passing, hit = masking._boxes_meet(motion, 0, 1, way, False, boxes, near)
         assert not hit
         hits.append(masking._boxes_meet(motion, 0, 1, way, True, boxes, asked))

@@ -523,7 +523,9 @@ class MujocoEngine:
             parts = hit_parts(self.timestep, self._contact) if hit else 1
             dt, stages = self._length.set(parts, stiffer=False), []
             for _ in range(parts):
-                if hit:
+                if (
+                    hit and not index.around.alone
+                ):  # what is alone needs nothing in a part of a step
                     self._look_ahead(dt, hits=False)
                 rows = self._advance(dt)
                 state = read_moved(data, index, awake, *before) if hit else before

@@ -60,6 +60,7 @@ class _Boxes(NamedTuple):
         places: (G, 3) centres [m].
         quaternions: (G, 4) axes.
         halves: (G, 3) half extents [m].
+        radii: (G,) of spheres around them [m].
     """
 
     bodies: NDArray[np.intp]
@@ -68,6 +69,7 @@ class _Boxes(NamedTuple):
     places: Array
     quaternions: Array
     halves: Array
+    radii: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +82,14 @@ class Surroundings:
         held: (3,) centre of the last one, world [m].
         jointed: (F + 1,) which of them have connections.
         boxes: Their boxes, as the model has them.
+        alone: Whether a free body has no other body to meet.
     """
 
     reach: Array
     held: Array
     jointed: NDArray[np.bool_]
     boxes: _Boxes
+    alone: bool
 
 
 def surroundings(
@@ -115,9 +119,9 @@ def surroundings(
         reach[-1] = 0.5 * np.linalg.norm(greatest - least)
     boxes = _Boxes(
         np.append(body, held), model.body_geomadr, model.body_geomnum,
-        model.geom_pos, model.geom_quat, model.geom_size,
+        model.geom_pos, model.geom_quat, model.geom_size, model.geom_rbound,
     )  # fmt: skip
-    return Surroundings(reach, centre, jointed, boxes)
+    return Surroundings(reach, centre, jointed, boxes, alone=len(body) + (count > 0) < 2)
 
 
 def look_ahead(
@@ -466,7 +470,7 @@ def _within(
 ) -> NDArray[np.intp]:
     """Geoms of a body that come as near as a margin [m] to the sphere around another one, as
     spheres."""
-    own, places, halves = _boxes_of(boxes, body), boxes.places, boxes.halves
+    own, places, radii = _boxes_of(boxes, body), boxes.places, boxes.radii
     reach, turn = motion.reach[other] + margin, motion.axes[body]
     # The centre of the sphere in the body's frame.
     apart = motion.centres[other] - motion.origins[body]
@@ -476,8 +480,7 @@ def _within(
     found, count = np.empty(own.stop - own.start, dtype=np.intp), 0
     for g in range(own.start, own.stop):
         away = (places[g, 0] - x) ** 2 + (places[g, 1] - y) ** 2 + (places[g, 2] - z) ** 2
-        radius = math.sqrt(halves[g, 0] ** 2 + halves[g, 1] ** 2 + halves[g, 2] ** 2)
-        if away <= (radius + reach) ** 2:
+        if away <= (radii[g] + reach) ** 2:
             found[count] = g
             count += 1
     return found[:count]
@@ -486,14 +489,13 @@ def _within(
 @compiled
 def _down_to(motion: _Motion, body: int, height: float, boxes: _Boxes) -> NDArray[np.intp]:
     """Geoms of a body that as spheres come down to a height [m]."""
-    own, places, halves = _boxes_of(boxes, body), boxes.places, boxes.halves
+    own, places, radii = _boxes_of(boxes, body), boxes.places, boxes.radii
     origin, turn = motion.origins[body], motion.axes[body]
     found, count = np.empty(own.stop - own.start, dtype=np.intp), 0
     for g in range(own.start, own.stop):
-        low = origin[2]
+        low = origin[2] - radii[g]
         for k in range(3):
             low += turn[2, k] * places[g, k]
-        low -= math.sqrt(halves[g, 0] ** 2 + halves[g, 1] ** 2 + halves[g, 2] ** 2)
         if low <= height:
             found[count] = g
             count += 1
