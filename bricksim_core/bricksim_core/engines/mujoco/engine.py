@@ -134,9 +134,10 @@ class MujocoEngine:
         self._pair_rows: dict[GeomPair, int] = {}
         self._wrenches: dict[int, Array] = {}
         self._reader = ContactReader()
+        self._spare_data: mujoco.MjData | None
         capacity = Capacity().with_room()
         self._use(Pool(compile_spec(scene_spec(self._options, (), capacity)), capacity))
-        self._data = mujoco.MjData(self._model)
+        self._data, self._spare_data = mujoco.MjData(self._model), mujoco.MjData(self._model)
         self._index = make_index(self._pool, {}, {})
         self._poses, self._twists = read_state(self._data, self._index)
         self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms.names))
@@ -350,7 +351,8 @@ class MujocoEngine:
         data.time = old_data.time
         self._use(pool)
         robots = {name: index_robot(model, robot) for name, robot in self._robots.items()}
-        self._data, self._index = data, make_index(pool, self._bodies, robots)
+        self._data, self._spare_data = data, mujoco.MjData(model)
+        self._index = make_index(pool, self._bodies, robots)
         self._set_pairs()
         self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
         self._carry_over(old_data, old_index, new)
@@ -619,7 +621,7 @@ class MujocoEngine:
             yielding=dict(self._yielding),
             pair_rows=self._pair_rows,
             pool=self._pool,
-            data=copy.copy(self._data),
+            data=self._copied_data(),
             index=self._index,
             poses=self._poses,
             twists=self._twists,
@@ -627,6 +629,15 @@ class MujocoEngine:
             resting=self._resting,
             changed_to=self._changed_to,
         )
+
+    def _copied_data(self) -> mujoco.MjData:
+        """The state once more: at first in what was made for it when the model was compiled, for
+        that takes a good part of the first frame."""
+        copied, self._spare_data = self._spare_data, None
+        if copied is None:
+            return copy.copy(self._data)
+        mujoco.mj_copyData(copied, self._model, self._data)
+        return copied
 
     def restore(self, snapshot: object) -> None:
         """Returns to a snapshot; see `Engine.restore`."""
@@ -639,7 +650,7 @@ class MujocoEngine:
         self._pair_rows = snapshot.pair_rows
         self._use(snapshot.pool)
         self._shared = True
-        self._data = copy.copy(snapshot.data)
+        self._data, self._spare_data = copy.copy(snapshot.data), None
         self._index = snapshot.index
         self._poses, self._twists = snapshot.poses, snapshot.twists
         self._wrenches = dict(snapshot.wrenches)
