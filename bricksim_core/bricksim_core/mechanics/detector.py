@@ -25,8 +25,8 @@ from bricksim_core.topology.layout import ComponentLayout
 _ACCURACY = 1e-6
 """Of utilizations at a limit [-]: less above it is no overload."""
 
-_SET_UP, _SET_UP_EACH = 0.4, 0.005
-"""Cost of new equations of a component, and for each of its parts."""
+_SET_UP, _SET_UP_EACH, _JOINED_EACH = 0.4, 0.0035, 0.0065
+"""Cost of new equations of a component, and for each of its parts; where some are joined anew."""
 
 _BREAK, _BREAK_EACH = 4.0, 0.006
 """Cost of a break in the scene and the engine, and for each part of the component."""
@@ -244,7 +244,8 @@ class BreakageDetector:
         settled = self._settled(entry)
         entry.age += dt
         if entry.system is None:
-            yield _SET_UP + _SET_UP_EACH * len(loads)
+            each = _JOINED_EACH if entry.joined else _SET_UP_EACH
+            yield _SET_UP + each * len(loads)
             yield from self._system(entry).factor()
         system = self._system(entry)
         # Loads of an impact are gone before much can yield; the criterion looks at what slides.

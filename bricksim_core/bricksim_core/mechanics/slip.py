@@ -69,9 +69,8 @@ _SHORT = 1e-4
 """Way [m] that what brakes can still have before it, below which nothing else is looked for that
 slides with it: it would go no further."""
 
-
 _BEGIN, _BEGIN_EACH = 0.2, 0.001
-"""Cost of the look what slides in a step, and for each part."""
+"""Cost of the look which bodies slide, and for each part."""
 
 
 class Sliding(NamedTuple):
@@ -412,6 +411,7 @@ def _motion(
 
     def differs() -> Portions[bool]:
         """Whether it makes a difference that more may slide now."""
+        yield _BEGIN + _BEGIN_EACH * len(start)
         more = loose.at(share)
         return more is not None and (yield from more.differs(outset, start, share, little))
 
