@@ -26,8 +26,9 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 LONGEST_IMPACT = 0.05
 """Duration after which what goes on hitting counts as a new impact [s]."""
 
-MANY_PARTS = 100
-"""Parts of a component from which on examinations may go on in the next frames."""
+SOME_PARTS, MANY_PARTS = 40, 100
+"""Parts of a component from which on examinations may go on in the next frame, and in those after
+it."""
 
 _FRAME = {50: 3.0, 200: 7.0, 1000: 13.5}
 """What a frame with so many parts in large components may cost (`portions`)."""
@@ -36,8 +37,8 @@ _USUAL, _USUAL_EACH, _PART, _PART_EACH = 0.6, 0.0012, 0.2, 0.0004
 """What a frame costs besides the examinations, and each part of an engine step that was divided in
 it; and more for each of these components' parts."""
 
-_LATE = 5
-"""Frames that wait, above which they may cost as much more as there are more of them."""
+_LATE = {200: 3.0, 1000: 5.0}
+"""By parts, frames that wait above which they may cost as much more as there are more of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,9 +279,8 @@ class LoadWatch:
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
         late = max(len(watched.waiting) for _, watched in chosen)
-        amount = _amount(self._many, sum(len(report.parts) for report, _ in steps))
-        amount *= max(1.0, late / _LATE)
-        allowance = Allowance(amount if self._many else np.inf)
+        divided = sum(len(report.parts) for report, _ in steps)
+        allowance = Allowance(_amount(self._many, divided, late))
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
             known = usual is None or self._known(watched, usual.mean)
@@ -465,9 +465,9 @@ class LoadWatch:
 
     @property
     def _many(self) -> int:
-        """Parts of large components."""
+        """Parts of components that are not small."""
         counts = [len(watched.layout.part_ids) for watched in self._watched.values()]
-        return sum(count for count in counts if count >= MANY_PARTS)
+        return sum(count for count in counts if count >= SOME_PARTS)
 
     @property
     def _compression(self) -> float:
@@ -508,16 +508,22 @@ def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Du
     )
 
 
-def _amount(many: int, divided: int) -> float:
+def _amount(many: int, divided: int, late: int) -> float:
     """What examinations may cost in a frame.
 
     Args:
-        many: Parts in large components.
+        many: Parts in components of `SOME_PARTS` and more.
         divided: Parts of the engine's steps that were divided.
+        late: Frames that wait.
     """
-    whole = float(np.interp(many, list(_FRAME), list(_FRAME.values())))
+    if many < (MANY_PARTS if late else SOME_PARTS):
+        return np.inf
+    whole, usual = (
+        float(np.interp(many, list(by_parts), list(by_parts.values())))
+        for by_parts in (_FRAME, _LATE)
+    )
     spent = _USUAL + _USUAL_EACH * many + (_PART + _PART_EACH * many) * divided
-    return max(whole - spent, 0.0)
+    return max(whole - spent, 0.0) * max(1.0, late / usual)
 
 
 def _with_fresh(report: StepReport) -> StepReport:

@@ -184,14 +184,14 @@ class Pulse:
         # What slides already would be braked without it.
         slides = bool(speed.any())
         braked = (yield from bodies.moved(speed, self._span, 0.0)).speed if slides else speed
-        gained = np.linalg.norm(bodies.spread(after - braked)[:, :3], axis=1).max()
+        gained = bodies.fastest(after - braked)
         bounds = self._bounds
         begins, still = None, None
         if not slides and after.any():
             friction, _ = bodies.friction_of(bodies.parting(after))
             begins = float(friction.sum()) / float(bodies.loads @ after)
             still = bodies.still(after) if bodies.count > _SOME else None
-        excess = max(float(gained) / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))
+        excess = max(gained / bounds.speed, float(np.sqrt(max(work, 0.0) / bounds.energy)))
         return excess, begins, still
 
 

@@ -21,6 +21,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.mechanics.body_motion import (
+    energy_of,
+    fastest,
+    friction_at,
+    momenta_of,
+    multiplied,
+    spread_over,
+    ways_at,
+)
 from bricksim_core.mechanics.friction_fallback import moved_by_piqp
 from bricksim_core.mechanics.friction_program import STEPS, UNFINISHED, moved, nowhere, parted
 from bricksim_core.mechanics.friction_setup import (
@@ -56,7 +65,7 @@ _NOTHING = 1e-9
 _EXACT = 1e-9
 """Part of the energy of a motion that the energy of its error may have."""
 
-_BEGIN, _STEP, _STEP_EACH, _STEP_BLOCK = 0.25, 0.005, 0.0012, 0.0024
+_BEGIN, _STEP, _STEP_EACH, _STEP_BLOCK = 0.15, 0.005, 0.0012, 0.0024
 """Cost of what is done before and after the steps of the solver, of each of them, and more of it
 for each connection between bodies and each block of the matrix."""
 
@@ -94,12 +103,11 @@ class Parts:
 
     def energy(self, twists: Array) -> float:
         """Kinetic energy [J] by (N, 6) scaled twists."""
-        return 0.5 * float((twists * self.momenta(twists)).sum())
+        return energy_of(self.masses, self.inertias, twists)
 
     def momenta(self, twists: Array) -> Array:
         """(N, 6) scaled momenta about the COMs by (N, 6) scaled twists."""
-        turning = np.matmul(self.inertias, twists[:, 3:, None])[:, :, 0]
-        return np.hstack([self.masses[:, None] * twists[:, :3], turning])
+        return momenta_of(self.masses, self.inertias, twists)
 
 
 class Outset(NamedTuple):
@@ -204,16 +212,16 @@ class Bodies:
         """(6 B,) twists of the bodies with the momenta of their parts, of (N, 6) scaled twists."""
         if not twists.any():
             return np.zeros(6 * self.count)
-        momenta = self._summed(self.parts.momenta(twists)).reshape(-1, 6, 1)
-        return np.matmul(self._program.mobility, momenta).reshape(-1) / self._laid.unit
+        momenta = self._summed(self.parts.momenta(twists))
+        return multiplied(self._program.mobility, momenta, 1.0 / self._laid.unit)
 
     def spread(self, speed: Array) -> Array:
         """(N, 6) twists of the parts by (6 B,) twists of the bodies."""
-        # The world comes last: it is indexed by -1.
-        padded = np.concatenate([speed.reshape(-1, 6), np.zeros((1, 6))])
-        twists = padded[self._laid.body]
-        twists[:, :3] += cross(twists[:, 3:], self._laid.arm)
-        return twists
+        return spread_over(self._laid.body, self._laid.arm, speed)
+
+    def fastest(self, speed: Array) -> float:
+        """Greatest speed of a part's COM [m/s] by (6 B,) scaled twists of the bodies."""
+        return fastest(self._laid.body, self._laid.arm, speed)
 
     def moved(self, speed: Array, span: float, share: float = 1.0) -> Portions[Forces]:
         """Where constant forces lead: least 1/2 v'Mv - v'(M v0 + h f) + h (power of friction)
@@ -309,8 +317,7 @@ class Bodies:
 
     def momenta(self, speed: Array) -> Array:
         """(6 B,) M v."""
-        momenta = np.matmul(self._program.mass, speed.reshape(-1, 6, 1)).reshape(-1)
-        return self._laid.unit * momenta
+        return multiplied(self._program.mass, speed, self._laid.unit)
 
     def parting(self, speed: Array) -> Array:
         """(K, 6) scaled twists of upper against lower parts at the connections between bodies."""
@@ -346,21 +353,12 @@ class Bodies:
         Returns:
             (K,) power [W], and mean slip speeds of the studs, power over strength [m/s].
         """
-        joints = self._program.joints
-        apart = np.maximum((joints.apex * parting[:, 2:5]).sum(axis=1), 0.0)
-        turning = joints.turn * np.abs(parting[:, 5])
-        sideways = np.abs(parting[:, :2]).max(axis=1)
-        apart = np.where(joints.single, np.maximum(apart, turning), apart)
-        sideways = np.where(joints.single, sideways, np.maximum(sideways, turning))
-        return joints.pull * apart + joints.shear * sideways, apart + sideways
+        return friction_at(self._program.joints, parting)
 
     def ways(self, parting: Array) -> Array:
         """(9 K,) what tells how the joints slide by its signs: the speeds at which the corners part
         and the sides shift along x, y and the diagonals and turn [m/s]."""
-        x, y, z, about_x, about_y, turn = parting.T[:, :, None]
-        at = self._program.joints.corners
-        corners = z + about_x * at[:, :, 1] - about_y * at[:, :, 0]
-        return np.hstack([corners, x, y, x - y, x + y, turn]).reshape(-1)
+        return ways_at(self._program.joints.corners, parting)
 
     def _summed(self, wrenches: Array) -> Array:
         """(6 B,) wrenches on the bodies by (N, 6) wrenches on the parts."""
