@@ -11,19 +11,13 @@ from bricksim_core.compiled import compiled
 
 def are_in(ids: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(N,) which of (N,) ids are among others, in any order."""
-    return _are_in(np.ascontiguousarray(ids), np.ascontiguousarray(others))
+    return _are_in(np.ascontiguousarray(ids), np.sort(others))
 
 
 @compiled
-def _are_in(ids: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    found = np.zeros(len(ids), dtype=np.bool_)
-    if not len(others):
-        return found
-    table = others
-    for i in range(1, len(others)):
-        if others[i] < others[i - 1]:
-            table = np.sort(others)
-            break
+def _are_in(ids: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The same for a sorted table."""
+    found = np.empty(len(ids), dtype=np.bool_)
     for n in range(len(ids)):
         place = np.searchsorted(table, ids[n])
         found[n] = place < len(table) and table[place] == ids[n]

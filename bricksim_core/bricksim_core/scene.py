@@ -137,7 +137,8 @@ class Scene:
 
     def is_fixed(self, component: int) -> bool:
         """Whether the world holds a component."""
-        return not self.fixed.isdisjoint(self.graph.component_parts(component))
+        fixed = self.fixed
+        return bool(fixed) and not fixed.isdisjoint(self.graph.component_parts(component))
 
     def part_pose(self, part_id: int) -> Array:
         """(4, 4) world_T_part [m]."""

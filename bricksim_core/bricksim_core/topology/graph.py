@@ -209,7 +209,7 @@ class BrickTopologyGraph:
     def colors(self, part_ids: Iterable[int]) -> tuple[Color, ...]:
         """Colours of some parts."""
         nodes = self._graph._node  # type: ignore[attr-defined]  # views check every key
-        return tuple(nodes[part_id]["part"].color for part_id in part_ids)
+        return tuple([nodes[part_id]["part"].color for part_id in part_ids])
 
     def connection(self, connection_id: int) -> Connection:
         """The connection with this id.

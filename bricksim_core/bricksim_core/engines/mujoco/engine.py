@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
 from bricksim_core.engines.contact_lists import (
     join_contacts,
@@ -203,12 +204,14 @@ class MujocoEngine:
         gone = set(removed)
         self._check_update(removed, gone, added)
         new = {spec.component: make_body(spec) for spec in added}
-        parts = {p for body in new.values() for p in body.spec.layout.part_ids.tolist()}
-        parts |= {p for p, c in self._index.component_of.items() if c not in gone}
+        here = {p for body in new.values() for p in body.spec.layout.part_ids.tolist()}
         pairs = self._seated if seated is None else frozenset(seated)
-        pairs = frozenset(pair for pair in pairs if pair[0] in parts and pair[1] in parts)
+        old = {part for pair in pairs for part in pair} | {pair[1][0] for pair in self._yielding}
+        components = self._index.component_of
+        here |= {part for part in old if part in components and components[part] not in gone}
+        pairs = frozenset(pair for pair in pairs if pair[0] in here and pair[1] in here)
         before = (self._bodies, self._seated, self._yielding)
-        yielding = self._yields(parts, new)
+        yielding = self._yields(here, new)
         self._bodies = {c: b for c, b in self._bodies.items() if c not in gone} | new
         self._seated, self._yielding = pairs, yielding
         needed = self._needs()
@@ -800,13 +803,24 @@ def check_pose(pose: Array, name: str) -> None:
     Raises:
         EngineError: It is not.
     """
-    pose = np.asarray(pose)
+    pose = np.asarray(pose, dtype=np.float64)
     if pose.shape != (4, 4) or not np.all(np.isfinite(pose)):
         raise EngineError(f"{name} is {pose.tolist()}, expected a finite 4x4 matrix")
-    rotation = pose[:3, :3]
-    if (
-        np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-6
-        or np.linalg.det(rotation) < 0.0
-        or np.abs(pose[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9
-    ):
+    if not _rigid(np.ascontiguousarray(pose)):
         raise EngineError(f"{name} is {pose.tolist()}, expected a rotation and a translation")
+
+
+@compiled
+def _rigid(pose: Array) -> bool:
+    """Whether a finite (4, 4) matrix is a rotation and a translation."""
+    error = volume = 0.0
+    for i in range(3):
+        for j in range(3):
+            product = 0.0
+            for k in range(3):
+                product += pose[i, k] * pose[j, k]
+            error = max(error, abs(product - (1.0 if i == j else 0.0)))
+        m, n = (i + 1) % 3, (i + 2) % 3
+        volume += pose[0, i] * (pose[1, m] * pose[2, n] - pose[1, n] * pose[2, m])
+    last = abs(pose[3, 0]) + abs(pose[3, 1]) + abs(pose[3, 2]) + abs(pose[3, 3] - 1.0)
+    return error <= 1e-6 and volume > 0.0 and last <= 1e-9
