@@ -11,12 +11,9 @@ joins, the one of least strength breaks: a minimum cut, which always contains th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array
@@ -111,10 +108,9 @@ class _Links:
     """
 
     def __init__(self, ends: IntArray, strength: Array) -> None:
-        names, index = np.unique(ends, return_inverse=True)
-        self._place = {name: i for i, name in enumerate(names.tolist())}
+        self._names, index = np.unique(ends, return_inverse=True)
         self._ends = index.reshape(-1, 2)
-        self._strength = strength
+        self._whole = np.maximum(np.rint(strength * (_RESOLUTION / strength.sum())), 1)
 
     def weakest_cut(self, a: int, b: int) -> tuple[int, NDArray[np.bool_]]:
         """The weakest set of links that separates two bodies; of equals the one next to ``b``.
@@ -122,34 +118,75 @@ class _Links:
         Returns:
             Its strength, and (L,) which links it has.
         """
-        count = len(self._place)
+        count = len(self._names)
         if count == 2:
             return 0, np.ones(len(self._ends), dtype=bool)
-        capacity = self._capacity
-        found = maximum_flow(capacity, self._place[a], self._place[b])
-        # Flow is antisymmetric, so what is left in the opposite direction is the sum.
-        left = (capacity.data + found.flow.data > 0).tolist()
-        first, columns = capacity.indptr.tolist(), capacity.indices.tolist()
-        beyond = np.zeros(count, dtype=bool)
-        beyond[self._place[b]] = True
-        queue = [self._place[b]]
-        for body in queue:
-            for k in range(first[body], first[body + 1]):
-                if left[k] and not beyond[columns[k]]:
-                    beyond[columns[k]] = True
-                    queue.append(columns[k])
-        return found.flow_value, beyond[self._ends[:, 0]] != beyond[self._ends[:, 1]]
+        one, other = np.searchsorted(self._names, [a, b]).tolist()
+        cost, beyond = _minimum_cut(count, self._ends, self._whole.astype(np.int64), one, other)
+        return cost, beyond[self._ends[:, 0]] != beyond[self._ends[:, 1]]
 
-    @cached_property
-    def _capacity(self) -> csr_array:
-        """Strengths as whole numbers, in both directions."""
-        count = len(self._place)
-        whole = np.maximum(np.rint(self._strength * (_RESOLUTION / self._strength.sum())), 1)
-        key = np.concatenate([self._ends @ [count, 1], self._ends @ [1, count]])
-        pairs, index = np.unique(key, return_inverse=True)
-        total = np.bincount(index, np.concatenate([whole, whole])).astype(np.int32)
-        first = np.searchsorted(pairs, count * np.arange(count + 1))
-        return csr_array((total, pairs % count, first), shape=(count, count))
+
+@compiled
+def _minimum_cut(
+    count: int, ends: IntArray, strength: IntArray, a: int, b: int
+) -> tuple[int, NDArray[np.bool_]]:
+    """Greatest flow between two bodies along shortest ways (Edmonds and Karp 1972).
+
+    Args:
+        count: B, bodies.
+        ends: (L, 2) those that each link joins.
+        strength: (L,) what flows through a link at most, either way.
+        a: The body that it comes from.
+        b: The one that it goes to.
+
+    Returns:
+        The flow, and (B,) which bodies more could flow to the second one from.
+    """
+    first = np.zeros(count + 1, dtype=np.int64)
+    for link in range(len(ends)):
+        first[ends[link, 0] + 1] += 1
+        first[ends[link, 1] + 1] += 1
+    for body in range(count):
+        first[body + 1] += first[body]
+    # Links of each body, twice their number, and one more where it is their second end.
+    side, used = np.empty(2 * len(ends), dtype=np.int64), first[:-1].copy()
+    left = np.empty((len(ends), 2), dtype=np.int64)  # from the end to the other one
+    for link in range(len(ends)):
+        for end in range(2):
+            side[used[ends[link, end]]] = 2 * link + end
+            used[ends[link, end]] += 1
+            left[link, end] = strength[link]
+    flow = 0
+    queue, way = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    while True:
+        # Backwards from where it goes: which link leads there.
+        way[:] = -1
+        way[b], queue[0] = 2 * len(ends), b
+        head, tail = 0, 1
+        while head < tail and way[a] < 0:
+            body = queue[head]
+            head += 1
+            for k in range(first[body], first[body + 1]):
+                link, end = side[k] // 2, side[k] % 2
+                near = ends[link, 1 - end]
+                if way[near] < 0 and left[link, 1 - end] > 0:
+                    way[near] = 2 * link + 1 - end
+                    queue[tail] = near
+                    tail += 1
+        if way[a] < 0:
+            return flow, way >= 0
+        body, most = a, left[way[a] // 2, way[a] % 2]
+        while body != b:
+            link, end = way[body] // 2, way[body] % 2
+            most = min(most, left[link, end])
+            body = ends[link, 1 - end]
+        body = a
+        while body != b:
+            link, end = way[body] // 2, way[body] % 2
+            left[link, end] -= most
+            left[link, 1 - end] += most
+            body = ends[link, 1 - end]
+        flow += int(most)
 
 
 @compiled
