@@ -17,8 +17,8 @@ from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
 from bricksim_core.parts import PLATE_HEIGHT, SIDE_CLEARANCE, STUD_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array, joined, transform_points
-from bricksim_core.topology.boxes import separations
 from bricksim_core.topology.layout import ComponentLayout, IntArray
+from bricksim_core.topology.separation import separations
 
 _ROWS = 256
 """Boxes compared with all others at once: bounds the memory."""

@@ -7,19 +7,16 @@ may stand at any pose.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.structure import Structure
 
 _UPRIGHT = 1.0 - 1e-9
-_PARALLEL = 1e-6
 _AT_ONCE = 1 << 20
 """Pairs that are compared together: bounds the memory."""
 
@@ -97,6 +94,10 @@ def near_pairs(boxes: PartBoxes, distance: float) -> BoxPairs:
     boxes overlap or face each other, never more than the true distance elsewhere.
     """
     first, second = _candidates(boxes, distance)
+    if not len(first):  # most structures; compiled loops take half a second to load
+        return BoxPairs(first, second, np.zeros(0), np.zeros(0))
+    from bricksim_core.topology.separation import separations
+
     gaps = separations(
         boxes.centres[second] - boxes.centres[first],
         boxes.axes[first],
@@ -109,61 +110,6 @@ def near_pairs(boxes: PartBoxes, distance: float) -> BoxPairs:
     side_gap = np.where(upright, gaps[:, [0, 1, 3, 4]].max(axis=1, initial=-np.inf), -np.inf)
     near = gap <= distance
     return BoxPairs(first[near], second[near], gap[near], side_gap[near])
-
-
-def separations(
-    offset: Array, axes_a: Array, halves_a: Array, axes_b: Array, halves_b: Array
-) -> Array:
-    """Separations of P pairs of boxes along the 15 axes of the separating axis theorem.
-
-    Args:
-        offset: (P, 3) from the centre of a to that of b [m].
-        axes_a: (P, 3, 3) rotations of a; columns are the box axes.
-        halves_a: (P, 3) half extents of a [m].
-        axes_b: (P, 3, 3) rotations of b.
-        halves_b: (P, 3) half extents of b [m].
-
-    Returns:
-        (P, 15) gaps [m] along the axes of a, of b and their cross products (-inf where parallel);
-        the greatest one of a pair is its separation, negative where the boxes overlap.
-    """
-    gaps = np.empty((len(offset), 15))
-    flat = np.ascontiguousarray
-    _separate(flat(offset), flat(axes_a), flat(halves_a), flat(axes_b), flat(halves_b), gaps)
-    return gaps
-
-
-@compiled
-def _separate(
-    offset: Array, axes_a: Array, halves_a: Array, axes_b: Array, halves_b: Array, gaps: Array
-) -> None:
-    """Writes what `separations` hands back; arguments as there."""
-    axis = np.empty(3)
-    for p in range(len(offset)):
-        for k in range(15):
-            for i in range(3):
-                if k < 6:
-                    axis[i] = axes_a[p, i, k] if k < 3 else axes_b[p, i, k - 3]
-                else:
-                    one, other = (k - 6) // 3, (k - 6) % 3
-                    j, m = (i + 1) % 3, (i + 2) % 3
-                    axis[i] = (
-                        axes_a[p, j, one] * axes_b[p, m, other]
-                        - axes_a[p, m, one] * axes_b[p, j, other]
-                    )
-            length = math.sqrt(axis[0] ** 2 + axis[1] ** 2 + axis[2] ** 2)
-            if not length > _PARALLEL:
-                gaps[p, k] = -np.inf
-                continue
-            along = reach = 0.0
-            for i in range(3):
-                along += offset[p, i] * axis[i]
-                a = b = 0.0
-                for j in range(3):
-                    a += axes_a[p, j, i] * axis[j]
-                    b += axes_b[p, j, i] * axis[j]
-                reach += halves_a[p, i] * abs(a) + halves_b[p, i] * abs(b)
-            gaps[p, k] = (abs(along) - reach) / length
 
 
 def _candidates(boxes: PartBoxes, distance: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

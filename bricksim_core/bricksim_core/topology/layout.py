@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.membership import are_in
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.grid import IntArray, grid_boxes, part_poses
@@ -113,7 +112,9 @@ class ComponentLayout:
         place[rows] = np.arange(len(rows))
         stud, hole = place[self.stud_index], place[self.hole_index]
         alive = (stud >= 0) & (hole >= 0)
-        alive &= ~are_in(self.connection_ids, np.fromiter(ended, dtype=np.int64))
+        lost = np.fromiter(ended, dtype=np.int64)
+        at = np.searchsorted(self.connection_ids, lost)
+        alive[at[np.append(self.connection_ids, -1)[at] == lost]] = False
         known = self.__dict__
         new = ComponentLayout(
             part_ids=part_ids,
