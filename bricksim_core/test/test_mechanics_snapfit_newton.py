@@ -9,13 +9,14 @@ import pytest
 from mechanics_cases import (
     bonded_block,
     internal_wrenches,
+    random_structure,
     single_component,
     text_structure,
     weights,
 )
 from snapfit_truth import PointForces
 
-from bricksim_core.mechanics.snapfit import SnapFitModel, whole
+from bricksim_core.mechanics.snapfit import SnapFitModel, newton, whole
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import ROWS
@@ -207,3 +208,30 @@ def test_without_a_second_stage_forces_are_balanced_and_no_more_overloaded(monke
     assert np.abs(lack).max() < 1e-6 * np.abs(free_loads).max()
     most = system.joints.greatest(found.wrench).max()
     assert most == pytest.approx(expected.utilization.max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("softer", [1e4, 1e6])
+def test_softness_is_taken_out_to_the_end(monkeypatch, softer):
+    """Softer structures slip less in each solve: gaps close, and rows cease to be active, long
+    after the overloads seem to have settled (8 of 40 answers were up to 64 % too great)."""
+    monkeypatch.setattr(newton, "SOFTER", (softer,))
+    answered = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        graph = random_structure(rng, int(rng.integers(6, 18)))
+        layout = graph.layout(graph.component_ids[0])
+        loads = 6.0 * rng.normal(size=(len(layout.part_ids), 6)) * [1, 1, 1, 0.01, 0.01, 0.01]
+        system = SnapFitModel().system(layout, layout.part_ids == 0)
+        free_loads, _ = system._free_loads(loads)
+        assert system._compact is not None
+        known = system._compact.solve(free_loads, system._structure.displacements(free_loads))
+        found = system._newton.solve_softly(free_loads)
+        if known is None or found is None:
+            continue
+        least, reached = (
+            system.joints.pull @ np.maximum(system.joints.greatest(each.wrench) - 1.0, 0.0) ** 2
+            for each in (known, found)
+        )
+        assert reached == pytest.approx(least, rel=1e-8)
+        answered += 1
+    assert answered > 14

@@ -48,6 +48,10 @@ ROUNDING = 1e-11
 """Relative residual of the equilibrium at which refining it ends."""
 BALANCED = 1e-9
 """Relative residual of the equilibrium that is acceptable."""
+_SOLVES, _STEADY = 3, 0.01
+"""Solves that tell whether something goes on to change, and how much its changes may differ."""
+_FAR = 1e6
+"""Solves after which nothing comes any more: with the least softness that is one solve."""
 _LITTLE = 1e-8
 """Pull at a contact that can only push, relative to the greatest force, that counts as none."""
 
@@ -138,8 +142,9 @@ class NewtonSolver:
             guess = state.members
             ways.append((softness, guess))
         for softness, guess in reversed(ways):
+            settling = _Settling(self, loads, softness)
             try:
-                yielded = hardened(softness, guess, _Settling(self, loads, softness).settled)
+                yielded = hardened(softness, guess, settling.settled, ahead=settling.ahead)
             except SlowError:
                 return None
             if yielded is not None:
@@ -254,6 +259,9 @@ class _Settling:
         self._softness = softness
         # A solve that only grants more begins with the active set of the last one.
         self._known: _Tangent | None = None
+        # Active sets of the last three solves, and with each the multipliers and how far parts
+        # would have moved into each other.
+        self._last: tuple[tuple[IntArray, Array], ...] = ()
 
     def settled(self, members: IntArray, granted: Granted) -> Yielded | None:
         """Forces with softness; see `hardened`."""
@@ -268,9 +276,24 @@ class _Settling:
                 return None
             changes = self._solver.changes(state, overload, closing)
             if not len(changes):
+                last = members, np.concatenate([state.multiplier, -closing])
+                self._last = (*self._last[1 - _SOLVES :], last)
                 return state
             members = np.setxor1d(members, changes, assume_unique=True)
         return None
+
+    def ahead(self, state: Yielded) -> float:
+        """See `Ahead`."""
+        if len(self._last) < _SOLVES:
+            return np.nan
+        members, left = self._last[-1]
+        if not all(np.array_equal(members, other) for other, _ in self._last):
+            return np.nan
+        # What a multiplier or an open gap loses in a solve; what still settles does not go on.
+        before, last = -np.diff([each for _, each in self._last], axis=0)
+        falling = (last > 0.0) & (left > 0.0) & (np.abs(last - before) < _STEADY * last)
+        times = left[falling] / last[falling]
+        return float(times.min()) if (times < _FAR).any() else 0.0
 
     def presumed(self, guess: IntArray) -> tuple[Granted, Array] | None:
         """Where `hardened` would be if the guess was right: the softness that is still in its first

@@ -48,6 +48,9 @@ MAX_MEMBERS = 3000
 HARDENINGS = 20
 """Solves that take the softness out."""
 
+LEAPS = 50
+"""Times that these solves go on to the next change of the active set."""
+
 ACCEPTED = 1e-6
 """Part of the greatest overload that overloads may be wrong by where these solves do not settle."""
 
@@ -189,6 +192,13 @@ class Granted:
         row[own] = APART * soft
         return Granted(np.bincount(own // ROWS, soft, joints), row)
 
+    def onward(self, before: Granted, times: float) -> Granted:
+        """What is granted after so many more solves, if each adds what the last one has added."""
+        return Granted(
+            self.joint + times * (self.joint - before.joint),
+            self.row + times * (self.row - before.row),
+        )
+
 
 Settled = Callable[[IntArray, Granted], "Yielded | None"]
 """Solves with softness, from a guess of the members, with overloads granted; None where it
@@ -198,8 +208,17 @@ Settling = Callable[[IntArray, Granted], "Portions[Yielded | None]"]
 """The same in portions."""
 
 
+Ahead = Callable[[Yielded], float]
+"""After how many more solves, each of which grants as much as the last one, the active set changes;
+0 if it never does, NaN if another solve has to tell."""
+
+
 def hardened(
-    softness: Array, guess: IntArray, settled: Settled, start: tuple[Granted, Array] | None = None
+    softness: Array,
+    guess: IntArray,
+    settled: Settled,
+    start: tuple[Granted, Array] | None = None,
+    ahead: Ahead = lambda _: 0.0,
 ) -> Yielded | None:
     """What `hardening` gives."""
 
@@ -207,11 +226,15 @@ def hardened(
         yield from ()
         return settled(guess, granted)
 
-    return at_once(hardening(softness, guess, settling, start))
+    return at_once(hardening(softness, guess, settling, start, ahead))
 
 
 def hardening(
-    softness: Array, guess: IntArray, settling: Settling, start: tuple[Granted, Array] | None = None
+    softness: Array,
+    guess: IntArray,
+    settling: Settling,
+    start: tuple[Granted, Array] | None = None,
+    ahead: Ahead = lambda _: 0.0,
 ) -> Portions[Yielded | None]:
     """The limit of vanishing softness, by the method of multipliers (Rockafellar 1976).
 
@@ -219,11 +242,16 @@ def hardening(
     R w <= limit + E mu - granted, what the loads do not need of the overload vanishes by a factor
     which is small but where the structure hardly carries them.
 
+    What is overloaded slips by as much again in every solve. The softer the structure is made, the
+    less that is: gaps that are still open when the overloads settle may close later, and what is
+    active then may become free.
+
     Args:
         softness: (J,) overload per multiplier [1/J].
         guess: Members that are likely to be active.
         settling: The solver.
         start: What to grant at first and the (J,) overload before [-], nothing if None.
+        ahead: Whether the active set changes later.
 
     Returns:
         The solution, None where there is no solve.
@@ -233,9 +261,9 @@ def hardening(
     """
     joints = len(softness)
     granted, overload = start or (Granted.nothing(joints), np.zeros(joints))
-    change, found = np.inf, None
+    change, found, left, leaps = np.inf, None, HARDENINGS, 0
     state = yield from settling(guess, granted)
-    for _ in range(HARDENINGS):
+    while left:
         if state is None:
             return found
         if not len(state.members) or state.members[0] >= joints * ROWS:
@@ -247,12 +275,20 @@ def hardening(
         # A geometric series: its remainder by its last two terms.
         remainder = change**2 / (before - change) if change < before < np.inf else np.inf
         most = float(overload.max())
+        left, times = left - 1, 0.0
         # Where too much had been granted it is negative, and something is left as well.
-        if min(float(np.abs(overload).max()), remainder) < TOLERANCE * max(1.0, most):
+        if float(np.abs(overload).max()) < TOLERANCE:
             return state
-        if remainder < ACCEPTED * most:
-            found = state
-        granted = soft
+        if remainder < ACCEPTED * most or remainder < TOLERANCE:
+            times = ahead(state)
+            if times == 0.0 and remainder < TOLERANCE * max(1.0, most):
+                return state
+            found = state if times == 0.0 else None
+        if times > 0.0:
+            left, leaps, change = HARDENINGS, leaps + 1, np.inf
+            if leaps > LEAPS:
+                break
+        granted = soft.onward(granted, np.nan_to_num(times))
         state = yield from settling(state.members, granted)
     if found is None:
         raise SlowError
