@@ -175,6 +175,7 @@ def _act(
     Returns:
         How many rows are written now.
     """
+    lever = np.empty(3)
     for c in range(len(part_b)):
         for end in range(2):
             brick = part_b[c] if end == 0 else part_a[c]
@@ -186,19 +187,21 @@ def _act(
             p = place[at]
             if p < 0:
                 continue
-            pose, row = poses[loaded[owner[p]]], wrench[count]
+            k = loaded[owner[p]]
             factor = (1.0 if end == 0 else -1.0) / dt
             x, y, z = impulse[c, 0], impulse[c, 1], impulse[c, 2]
             u, v, w = (
-                position[c, 0] - pose[0, 3],
-                position[c, 1] - pose[1, 3],
-                position[c, 2] - pose[2, 3],
+                position[c, 0] - poses[k, 0, 3],
+                position[c, 1] - poses[k, 1, 3],
+                position[c, 2] - poses[k, 2, 3],
             )
             for i in range(3):
-                row[i] = factor * (x * pose[0, i] + y * pose[1, i] + z * pose[2, i])
-                # The lever arm, until the moment takes its place.
-                row[3 + i] = u * pose[0, i] + v * pose[1, i] + w * pose[2, i] - local[p, i]
-            row[3], row[4], row[5] = crossed(row[3:], row)
+                along_x, along_y, along_z = poses[k, 0, i], poses[k, 1, i], poses[k, 2, i]
+                wrench[count, i] = factor * (x * along_x + y * along_y + z * along_z)
+                lever[i] = u * along_x + v * along_y + w * along_z - local[p, i]
+            force = wrench[count, 0], wrench[count, 1], wrench[count, 2]
+            moment = crossed((lever[0], lever[1], lever[2]), force)
+            wrench[count, 3], wrench[count, 4], wrench[count, 5] = moment
             part[count], step[count] = p, number
             count += 1
     return count
@@ -210,11 +213,13 @@ def _add_up(
 ) -> None:
     """Adds (M, 6) wrenches on parts to the (S, W, 6) ones on components about their COMs."""
     for m in range(len(part)):
-        sums, force = total[step[m], owner[part[m]]], wrench[m]
-        moment = crossed(arms[part[m]], force)
+        s, p = step[m], part[m]
+        k = owner[p]
+        arm = arms[p, 0], arms[p, 1], arms[p, 2]
+        moment = crossed(arm, (wrench[m, 0], wrench[m, 1], wrench[m, 2]))
         for i in range(3):
-            sums[i] += force[i]
-            sums[3 + i] += force[3 + i] + moment[i]
+            total[s, k, i] += wrench[m, i]
+            total[s, k, 3 + i] += wrench[m, 3 + i] + moment[i]
 
 
 @compiled
@@ -347,7 +352,10 @@ def _summed(
                 + inertias[p, i, 2] * alpha[2]
             )
     for m in range(len(part)):
-        loads[part[m]] += weights[step[m], owner[part[m]]] * wrench[m]
+        p = part[m]
+        weight = weights[step[m], owner[p]]
+        for i in range(6):
+            loads[p, i] += weight * wrench[m, i]
 
 
 @compiled
