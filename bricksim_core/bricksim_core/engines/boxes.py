@@ -44,13 +44,12 @@ class Boxes:
 
     def moved(self, pose: Array) -> Boxes:
         """The same boxes in the parent frame of ``pose``: (4, 4), or (B, 4, 4) one for each."""
-        rotation, (kinds, which) = pose[..., :3, :3], _kinds(self.axes)
-        if pose.ndim == 2 and len(kinds):
-            axes = (rotation @ kinds)[which]
-        else:
-            axes = rotation @ self.axes
         return Boxes(
-            self.part_ids, self.shapes, transform_points(pose, self.centres), axes, self.halves
+            self.part_ids,
+            self.shapes,
+            transform_points(pose, self.centres),
+            _turned(pose[..., :3, :3], self.axes),
+            self.halves,
         )
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Boxes:
@@ -69,8 +68,17 @@ class Boxes:
         return np.einsum("nij,nj->ni", np.abs(self.axes), self.halves)
 
 
+def _turned(rotation: Array, axes: Array) -> Array:
+    """(B, 3, 3) axes turned by a (3, 3) rotation, or each by one of (B, 3, 3)."""
+    if rotation.ndim == 2:
+        kinds, which = kinds_of(axes)
+        if len(kinds):
+            return (rotation @ kinds)[which]
+    return rotation @ axes
+
+
 @compiled
-def _kinds(axes: Array) -> tuple[Array, NDArray[np.intp]]:
+def kinds_of(axes: Array) -> tuple[Array, NDArray[np.intp]]:
     """Different ones of some axes, as most boxes of a component have the same.
 
     Args:

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import MassProperties, mass_properties
-from bricksim_core.engines.boxes import Boxes, brick_boxes
+from bricksim_core.engines.boxes import Boxes, brick_boxes, kinds_of
 from bricksim_core.engines.exposure import exposed_parts
 from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
 from bricksim_core.parts import Color
@@ -82,9 +82,12 @@ def wxyz(rotation: Array) -> Array:
 
 def quaternions(axes: Array) -> Array:
     """(N, 4) unit quaternions in MuJoCo's order of (N, 3, 3) rotations."""
-    if np.array_equal(axes, np.broadcast_to(axes[0], axes.shape)):  # most structures
-        return np.tile(wxyz(axes[0]), (len(axes), 1))
-    return Rotation.from_matrix(axes).as_quat(canonical=True, scalar_first=True)
+    kinds, which = kinds_of(axes)
+    if len(kinds) == 1:  # most structures
+        return np.tile(wxyz(kinds[0]), (len(axes), 1))
+    rotations = Rotation.from_matrix(kinds if len(kinds) else axes)
+    found = rotations.as_quat(canonical=True, scalar_first=True)
+    return found[which] if len(kinds) else found
 
 
 @compiled

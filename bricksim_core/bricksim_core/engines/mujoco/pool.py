@@ -197,8 +197,10 @@ class Pool:
 
     def wake(self, data: mujoco.MjData, components: Collection[int]) -> None:
         """Wakes free components, with what sleeps in touch with them, in the next step."""
-        slots = [self._slot[c] for c in components if c in self._slot]
-        data.xfrc_applied[self.slots.body[slots], 2] = _NUDGE
+        applied = data.xfrc_applied
+        for component in components:
+            if component in self._slot:
+                applied[self.slots.body[self._slot[component]], 2] = _NUDGE
 
     def _empty(self, data: mujoco.MjData, slot: int) -> None:
         element, dof = int(self.slots.body[slot]), self.slots.dof[slot]
