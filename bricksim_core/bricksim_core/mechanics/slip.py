@@ -272,6 +272,7 @@ class SlipCriterion:
         )
         slip, twists = motion.slip, motion.twists
         if rest > 0.0 and twists.any() and (slip < spare).all():
+            yield _BEGIN + _BEGIN_EACH * len(loads)
             # Friction alone stops what a pulse has set in motion.
             free, none = replace(parts, loads=np.zeros_like(parts.loads)), np.zeros_like(slip)
             motion = yield from _motion(
