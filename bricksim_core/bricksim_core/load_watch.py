@@ -37,7 +37,7 @@ _USUAL, _USUAL_EACH, _PART, _PART_EACH = 0.6, 0.0012, 0.2, 0.0004
 """What a frame costs besides the examinations, and each part of an engine step that was divided in
 it; and more for each of these components' parts."""
 
-_LATE = {200: 3.0, 1000: 5.0}
+_LATE = {100: 1.0, 200: 3.0, 1000: 5.0}
 """By parts, frames that wait above which they may cost as much more as there are more of them."""
 
 
