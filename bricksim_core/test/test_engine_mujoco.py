@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from engine_suite import at, body, brick_layout
 
+from bricksim_core.engines.contact_lists import take_contacts
 from bricksim_core.engines.mujoco import ContactParameters, MujocoEngine
+from bricksim_core.engines.mujoco.contact import ContactReader
 from bricksim_core.errors import EngineError
 from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, BrickShape
 
@@ -274,3 +276,24 @@ def test_a_contact_fades_from_step_to_step_as_in_time(rate: float):
     once = np.stack([faster, [step * faster[0], 1.0 + step * faster[1]]])  # (speed, depth)
     np.testing.assert_allclose(np.trace(once), 2.0 * math.exp(-120.0 * step))
     np.testing.assert_allclose(np.linalg.det(once), math.exp(-240.0 * step))
+
+
+def test_contacts_of_steps_in_a_row_are_read_one_after_the_other():
+    """However many they are: each step's are those that it has alone."""
+    engine = MujocoEngine()
+    engine.update([], [body(i, brick_layout(part_id=i), at(0.1 * i, 0, -1e-5)) for i in range(3)])
+    report = engine.step()
+    geoms, reader, dt = engine._index.geoms, ContactReader(), engine.timestep
+    alone = report.contacts
+    assert len(alone) == 12  # four corners each
+    rows = [reader.read(engine.data, geoms, (k + 1) * dt) for k in range(50)]
+    whole = reader.contacts(geoms)
+    assert len(whole) == 50 * len(alone)
+    for k, own in enumerate(rows):
+        part = take_contacts(whole, own)
+        np.testing.assert_array_equal(part.part_b, alone.part_b)
+        np.testing.assert_array_equal(part.position, alone.position)
+        np.testing.assert_allclose(part.impulse, (k + 1) * alone.impulse, rtol=1e-12)
+        np.testing.assert_array_equal(part.impulse, reader.contacts(geoms, own).impulse)
+    reader.clear()
+    assert len(reader.contacts(geoms)) == 0

@@ -135,10 +135,10 @@ class MujocoEngine:
         self._pair_rows: dict[GeomPair, int] = {}
         self._wrenches: dict[int, Array] = {}
         self._reader = ContactReader()
-        self._spare_data: mujoco.MjData | None
         capacity = Capacity().with_room()
         self._use(Pool(compile_spec(scene_spec(self._options, (), capacity)), capacity))
-        self._data, self._spare_data = mujoco.MjData(self._model), mujoco.MjData(self._model)
+        self._data = mujoco.MjData(self._model)
+        self._spare_data: mujoco.MjData | None = mujoco.MjData(self._model)
         self._index = make_index(self._pool, {}, {})
         self._poses, self._twists = read_state(self._data, self._index)
         self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms.names))
@@ -204,6 +204,7 @@ class MujocoEngine:
         gone = set(removed)
         self._check_update(removed, gone, added)
         new = {spec.component: make_body(spec) for spec in added}
+        # Of the parts that stay, those in pairs are asked for.
         here = {p for body in new.values() for p in body.spec.layout.part_ids.tolist()}
         pairs = self._seated if seated is None else frozenset(seated)
         old = {part for pair in pairs for part in pair} | {pair[1][0] for pair in self._yielding}

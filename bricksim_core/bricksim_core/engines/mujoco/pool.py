@@ -495,8 +495,11 @@ def _find(
         component: (B,) like the next two, see `Pool`.
         part: (B,)
         shape: (B,)
+
+    Returns:
+        (N,) -1 where there is no such box.
     """
-    wanted, rows = keys[order], np.empty(len(keys), dtype=np.intp)
+    wanted, rows = keys[order], np.full(len(keys), -1, dtype=np.intp)
     for b in range(len(part)):
         if component[b] == NO_COMPONENT:
             continue
