@@ -17,6 +17,8 @@ from bricksim_core.mechanics.detector import BreakageDetector, Finding
 from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
 from bricksim_core.mechanics.portions import Allowance, Task
+from bricksim_core.mechanics.snapfit.balance import Balance, balance_of
+from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.membership import are_in
 from bricksim_core.scene import Scene
@@ -89,6 +91,18 @@ class _Pulse:
         change = self.change.copy()
         change[:3] += np.cross(change[3:], shift)
         return replace(self, total=self.total[rows], change=change)
+
+    def balanced(self, balance: Balance, dt: float) -> _Pulse:
+        """The same for a piece that nothing holds any more: it moves as its own loads have it.
+
+        Args:
+            balance: Of the piece.
+            dt: How long the pulse took [s].
+        """
+        loads = self.total / PITCHES
+        total, _ = balance.taken(loads)
+        more = balance.acceleration(loads) / PITCHES * (dt / self.steps)
+        return replace(self, total=total * PITCHES, change=self.change + more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +230,7 @@ class LoadWatch:
                 layout,
                 anchored,
                 utilization=np.full(len(layout.connection_ids), np.nan),
-                waiting=() if source is None else _waiting(old.get(source), layout),
+                waiting=() if source is None else _waiting(old.get(source), layout, anchored),
             )
             changed[component] = layout, anchored, source
         held = [component for component, watched in self._watched.items() if watched.anchored.any()]
@@ -493,7 +507,9 @@ class LoadWatch:
         )
 
 
-def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Due, ...], ...]:
+def _waiting(
+    whole: _Watched | None, layout: ComponentLayout, anchored: NDArray[np.bool_]
+) -> tuple[tuple[_Due, ...], ...]:
     """What of a component has to be examined in a piece of it; nothing after a join. (What slides
     in it does so under its next loads.)"""
     if whole is None or not whole.waiting:
@@ -502,10 +518,13 @@ def _waiting(whole: _Watched | None, layout: ComponentLayout) -> tuple[tuple[_Du
     if len(rows) < len(layout.part_ids):
         return ()
     shift = mass_properties(layout).com - mass_properties(whole.layout).com
-    return tuple(
-        tuple(replace(one, pulse=one.pulse.of(rows, shift)) for one in frame)
-        for frame in whole.waiting
-    )
+    balance = None if anchored.any() else balance_of(layout)
+
+    def of_piece(one: _Due) -> _Due:
+        pulse = one.pulse.of(rows, shift)
+        return replace(one, pulse=pulse.balanced(balance, one.dt) if balance else pulse)
+
+    return tuple(tuple(of_piece(one) for one in frame) for frame in whole.waiting)
 
 
 def _amount(many: int, divided: int, late: int) -> float:

@@ -10,6 +10,7 @@ import pytest
 from engine_suite import at
 
 from bricksim_core import load_watch
+from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import Cause, EventKind, StepResult
@@ -196,3 +197,38 @@ def test_a_change_ends_what_is_under_way() -> None:
     assert not under_way(simulator)
     after = waiting()
     assert [due.dt for due in after] == [due.dt for due in before[1:]]
+
+
+def test_what_waits_of_a_whole_moves_each_of_its_pieces() -> None:
+    """They have its momentum and its spin, and their loads are in balance."""
+    simulator = Simulator()
+    tilted(simulator, 0.144)
+
+    def changes() -> list[tuple[MassProperties, list]]:
+        return [
+            (mass_properties(watched.layout), [due.pulse for f in watched.waiting for due in f])
+            for watched in simulator._watch._watched.values()
+        ]
+
+    while not under_way(simulator) or len(changes()[0][1]) < 3:
+        simulator.step()
+    ((whole, before),) = changes()
+    (component,) = simulator.graph.component_ids
+    layout = simulator.graph.layout(component)
+    lower = layout.coms[:, 2] < np.median(layout.coms[:, 2])
+    across = lower[layout.stud_index] != lower[layout.hole_index]
+    simulator.disconnect(layout.connection_ids[across].tolist())
+    pieces = changes()
+    assert len(pieces) == 2
+    for n, pulse in enumerate(before[1:]):
+        momentum, spin = np.zeros(3), np.zeros(3)
+        for piece, pulses in pieces:
+            change, loads = pulses[n].change, pulses[n].total
+            momentum += piece.mass * change[:3]
+            spin += piece.inertia @ change[3:]
+            spin += np.cross(piece.com - whole.com, piece.mass * change[:3])
+            assert abs(loads[:, :3].sum(axis=0)).max() < 1e-9 * abs(loads).max()
+        assert momentum == pytest.approx(whole.mass * pulse.change[:3], abs=1e-9)
+        assert spin == pytest.approx(whole.inertia @ pulse.change[3:], abs=1e-9)
+    notes = [note for _ in range(12) for note in simulator.step().solver_notes]
+    assert not notes

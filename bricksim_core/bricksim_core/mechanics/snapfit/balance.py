@@ -50,6 +50,11 @@ class Balance:
         norm = max(float(np.sqrt(every @ every)), self._least)
         return (every - inertial).reshape(-1, 6), float(np.sqrt(inertial @ inertial)) / norm
 
+    def acceleration(self, loads: Array) -> Array:
+        """(6,) scaled acceleration of the COM and of the turn that (N, 6) scaled loads give."""
+        resultant, _, mobility = self._maps
+        return mobility @ (resultant @ loads.reshape(-1))
+
     def relative(self, twists: Array, momenta: Array) -> Array:
         """(N, 6) scaled twists of the parts against the rigid motion that has their momentum.
 
@@ -57,9 +62,8 @@ class Balance:
             twists: (N, 6) scaled twists [m/s].
             momenta: (N, 6) scaled momenta about the parts' COMs by these.
         """
-        resultant, _, mobility = self._maps
-        whole = mobility @ (resultant @ momenta.reshape(-1))
-        return twists - (resultant.T @ whole).reshape(-1, 6)
+        resultant, _, _ = self._maps
+        return twists - (resultant.T @ self.acceleration(momenta)).reshape(-1, 6)
 
     @cached_property
     def _maps(self) -> tuple[Array, Array, Array]:
