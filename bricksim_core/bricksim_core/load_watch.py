@@ -32,7 +32,7 @@ SOME_PARTS, MANY_PARTS = 40, 100
 """Parts of a component from which on examinations may go on in the next frame, and in those after
 it."""
 
-_FRAME = {50: 3.0, 200: 7.0, 1000: 13.5}
+_FRAME = {50: 2.8, 200: 6.2, 1000: 13.5}
 """What a frame with so many parts in large components may cost (`portions`)."""
 
 _USUAL, _USUAL_EACH, _PART, _PART_EACH = 0.6, 0.0012, 0.2, 0.0004
