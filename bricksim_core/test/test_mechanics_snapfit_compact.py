@@ -97,6 +97,20 @@ def test_an_overloaded_cantilever_reads_load_over_capacity(arm, column):
         assert system.joints.greatest(found.wrench).max() == pytest.approx(level, rel=1e-9)
 
 
+def test_softness_that_goes_slowly_is_summed_up():
+    """A box just below its limit: each solve leaves two thirds of the softness, twenty too much."""
+    lines = ["8x2 (0,0,0)", "8x2 (0,6,0)", "2x4 (0,2,0)", "2x4 (6,2,0)", "2x8 (0,0,1)"]
+    lines += ["2x8 (6,0,1)", "4x2 (2,0,1)", "4x2 (2,6,1)", "8x4 (0,0,2)", "8x4 (0,4,2)"]
+    layout, anchored = single_component(text_structure("\n".join(lines)))
+    loads = weights(layout, 9.81)
+    loads[layout.part_ids == 1, 0] += 3.0
+    loads[layout.part_ids == 9, 2] -= 20.0
+    system = SnapFitModel().system(layout, anchored)
+    found = compact(system, 0.98 * system.safety_factor(loads).factor * loads)
+    assert found is not None
+    assert system.joints.greatest(found.wrench).max() <= 1.0 + 1e-6
+
+
 def test_answers_do_not_hang_on_what_was_solved_before():
     layout, anchored, loads = random_case(3)
     used, fresh = (SnapFitModel().system(layout, anchored) for _ in range(2))

@@ -27,6 +27,7 @@ from bricksim_core.mechanics.snapfit.yielding import (
     APART,
     NEGATIVE,
     PUSH_TOLERANCE,
+    STEADY,
     TOLERANCE,
     Equations,
     Granted,
@@ -48,8 +49,8 @@ ROUNDING = 1e-11
 """Relative residual of the equilibrium at which refining it ends."""
 BALANCED = 1e-9
 """Relative residual of the equilibrium that is acceptable."""
-_SOLVES, _STEADY = 3, 0.01
-"""Solves that tell whether something goes on to change, and how much its changes may differ."""
+_ALIKE = 0.01
+"""How much the changes of what goes on to change may differ."""
 _FAR = 1e6
 """Solves after which nothing comes any more: with the least softness that is one solve."""
 _LITTLE = 1e-8
@@ -277,21 +278,19 @@ class _Settling:
             changes = self._solver.changes(state, overload, closing)
             if not len(changes):
                 last = members, np.concatenate([state.multiplier, -closing])
-                self._last = (*self._last[1 - _SOLVES :], last)
+                self._last = (*self._last[1 - STEADY :], last)
                 return state
             members = np.setxor1d(members, changes, assume_unique=True)
         return None
 
     def ahead(self, state: Yielded) -> float:
         """See `Ahead`."""
-        if len(self._last) < _SOLVES:
-            return np.nan
         members, left = self._last[-1]
         if not all(np.array_equal(members, other) for other, _ in self._last):
             return np.nan
         # What a multiplier or an open gap loses in a solve; what still settles does not go on.
         before, last = -np.diff([each for _, each in self._last], axis=0)
-        falling = (last > 0.0) & (left > 0.0) & (np.abs(last - before) < _STEADY * last)
+        falling = (last > 0.0) & (left > 0.0) & (np.abs(last - before) < _ALIKE * last)
         times = left[falling] / last[falling]
         return float(times.min()) if (times < _FAR).any() else 0.0
 

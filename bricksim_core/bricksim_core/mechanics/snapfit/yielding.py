@@ -17,7 +17,7 @@ result is kept as long as the topology stays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,12 @@ HARDENINGS = 20
 
 LEAPS = 50
 """Times that these solves go on to the next change of the active set."""
+
+STEADY = 3
+"""Solves that tell what goes on to change in those that follow."""
+
+_SLOW, _ALIKE = 0.3, 0.02
+"""Ratio of a series of these solves from which on it is summed up, once it stays the same."""
 
 ACCEPTED = 1e-6
 """Part of the greatest overload that overloads may be wrong by where these solves do not settle."""
@@ -210,7 +216,7 @@ Settling = Callable[[IntArray, Granted], "Portions[Yielded | None]"]
 
 Ahead = Callable[[Yielded], float]
 """After how many more solves, each of which grants as much as the last one, the active set changes;
-0 if it never does, NaN if another solve has to tell."""
+0 if it never does, NaN if it has just changed. It is asked after `STEADY` solves without a leap."""
 
 
 def hardened(
@@ -218,7 +224,7 @@ def hardened(
     guess: IntArray,
     settled: Settled,
     start: tuple[Granted, Array] | None = None,
-    ahead: Ahead = lambda _: 0.0,
+    ahead: Ahead | None = None,
 ) -> Yielded | None:
     """What `hardening` gives."""
 
@@ -234,7 +240,7 @@ def hardening(
     guess: IntArray,
     settling: Settling,
     start: tuple[Granted, Array] | None = None,
-    ahead: Ahead = lambda _: 0.0,
+    ahead: Ahead | None = None,
 ) -> Portions[Yielded | None]:
     """The limit of vanishing softness, by the method of multipliers (Rockafellar 1976).
 
@@ -261,7 +267,8 @@ def hardening(
     """
     joints = len(softness)
     granted, overload = start or (Granted.nothing(joints), np.zeros(joints))
-    change, found, left, leaps = np.inf, None, HARDENINGS, 0
+    change, ratio, found, left, leaps = np.inf, 0.0, None, HARDENINGS, 0
+    since = 0  # the last leap
     state = yield from settling(guess, granted)
     while left:
         if state is None:
@@ -273,22 +280,31 @@ def hardening(
         overload = soft.joint - granted.joint
         change = float(np.abs(overload - last).max())
         # A geometric series: its remainder by its last two terms.
-        remainder = change**2 / (before - change) if change < before < np.inf else np.inf
+        ratio, known = (change / before if before > 0.0 else np.sign(change)), ratio
+        remainder = change * ratio / (1.0 - ratio) if ratio < 1.0 and before < np.inf else np.inf
         most = float(overload.max())
-        left, times = left - 1, 0.0
+        left, since, times = left - 1, since + 1, 0.0
         # Where too much had been granted it is negative, and something is left as well.
         if float(np.abs(overload).max()) < TOLERANCE:
             return state
-        if remainder < ACCEPTED * most or remainder < TOLERANCE:
-            times = ahead(state)
+        steady = ahead is None or since >= STEADY
+        if steady and remainder < max(TOLERANCE, ACCEPTED * most):
+            times = 0.0 if ahead is None else ahead(state)
             if times == 0.0 and remainder < TOLERANCE * max(1.0, most):
                 return state
             found = state if times == 0.0 else None
         if times > 0.0:
-            left, leaps, change = HARDENINGS, leaps + 1, np.inf
+            granted = soft.onward(granted, times)
+            left, leaps, since, change = HARDENINGS, leaps + 1, 0, np.inf
             if leaps > LEAPS:
                 break
-        granted = soft.onward(granted, np.nan_to_num(times))
+        elif _SLOW < ratio < 1.0 and abs(ratio - known) < _ALIKE * (1.0 - ratio):
+            # At once all that a geometric series would still grant.
+            more = ratio**2 / (1.0 - ratio) ** 2 * (last - overload)
+            granted = replace(soft, joint=soft.joint + more)
+            since, change = 0, np.inf
+        else:
+            granted = soft
         state = yield from settling(state.members, granted)
     if found is None:
         raise SlowError
