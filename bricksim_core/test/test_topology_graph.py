@@ -534,3 +534,19 @@ def test_thousand_bricks():
         for part_id in part_ids:
             graph.remove_part(part_id)
     assert graph.part_ids == [plate] and not graph.connections
+
+
+def test_occupancy_is_the_same_by_the_layout():
+    """Boxes of a known layout, parts turned and shifted, against those of parts one by one."""
+    graph = BrickTopologyGraph()
+    for i in range(12):
+        graph.add_part(BrickShape(4, 2, 1 + i % 3))
+        if i:
+            offset, yaw = ((1, 1), 0) if i % 2 else ((3, 0), 1)
+            graph.connect(i - 1, i, offset, yaw)
+    (component,) = graph._components.values()
+    component.occupancy, graph._layouts = None, {}
+    one_by_one = graph._occupancy(component)._blocks
+    component.occupancy, layout = None, graph.layout(component.id)
+    assert graph._occupancy(component)._blocks == one_by_one
+    assert len(set(layout.grids[:, 3].tolist())) > 1 and len(one_by_one) > 12

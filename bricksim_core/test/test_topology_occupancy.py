@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.grid import GridPose
-from bricksim_core.topology.occupancy import Occupancy
+from bricksim_core.topology.occupancy import Occupancy, _box
 
 # Around multiples of 16, where the hash's blocks meet.
 positions = st.integers(-20, 20)
@@ -36,6 +36,8 @@ def test_against_sets_of_cells(entries, grid, shape, data):
 
     wanted = cells(grid, shape)
     overlapping = [i for i, e in kept.items() if cells(*e) & wanted]
+    at_once = Occupancy.of({i: _box(*entry) for i, entry in kept.items()})
+    assert at_once._blocks == occupancy._blocks
     assert occupancy.collision(grid, shape) == min(overlapping, default=None)
 
     top = {(x, y) for x, y, z in wanted if z == grid.z}

@@ -703,9 +703,21 @@ class BrickTopologyGraph:
 
     def _occupancy(self, component: Component) -> Occupancy:
         if component.occupancy is None:
-            component.occupancy = Occupancy()
-            for part_id, grid in component.parts.items():
-                component.occupancy.add(part_id, grid, self.part(part_id).shape)
+            layout = self._layouts.get(component.id)
+            if layout is None:
+                component.occupancy = Occupancy()
+                for part_id, grid in component.parts.items():
+                    component.occupancy.add(part_id, grid, self.part(part_id).shape)
+            else:  # it knows the boxes already
+                boxes = layout.boxes.reshape(-1, 6).tolist()
+                component.occupancy = Occupancy.of(
+                    {
+                        part_id: (x0, y0, z0, x1, y1, z1)
+                        for part_id, (x0, y0, z0, x1, y1, z1) in zip(
+                            layout.part_ids.tolist(), boxes, strict=True
+                        )
+                    }
+                )
         return component.occupancy
 
     def _new_component(self) -> Component:

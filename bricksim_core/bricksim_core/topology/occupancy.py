@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.grid import GridPose
@@ -25,6 +25,19 @@ class Occupancy:
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[int, int, int], dict[int, Box]] = {}
+
+    @classmethod
+    def of(cls, boxes: Mapping[int, Box]) -> Occupancy:
+        """That of parts, given where they are."""
+        occupancy = cls()
+        blocks = occupancy._blocks
+        for part_id, box in boxes.items():
+            for key in _keys(box):
+                if key in blocks:
+                    blocks[key][part_id] = box
+                else:
+                    blocks[key] = {part_id: box}
+        return occupancy
 
     def copy(self) -> Occupancy:
         """An independent copy."""
