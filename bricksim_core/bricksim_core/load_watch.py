@@ -458,7 +458,9 @@ class LoadWatch:
                     one.impact, one.pulse.change,
                 )  # fmt: skip
                 watched.task = Task(portions)
-            result = watched.task.result(allowance)
+            # What waits is done now where little is to be done in all.
+            must = len(frames) > 1 and self._many < MANY_PARTS
+            result = watched.task.result(allowance, must)
             if not result:
                 break
             finding, watched.task = result[0], None
@@ -535,7 +537,7 @@ def _amount(many: int, divided: int, late: int) -> float:
         divided: Parts of the engine's steps that were divided.
         late: Frames that wait.
     """
-    if many < (MANY_PARTS if late else SOME_PARTS):
+    if many < SOME_PARTS:
         return np.inf
     whole, usual = (
         float(np.interp(many, list(by_parts), list(by_parts.values())))

@@ -34,9 +34,10 @@ class Allowance:
     def __init__(self, amount: float) -> None:
         self._left, self._untouched = amount, True
 
-    def pays(self, cost: float) -> bool:
-        """Takes a cost off, unless it is too much; the first one is paid in any case."""
-        if not self._untouched and cost > self._left:
+    def pays(self, cost: float, must: bool = False) -> bool:
+        """Takes a cost off, unless it is too much; what must be paid and the first one are in any
+        case."""
+        if not (must or self._untouched) and cost > self._left:
             return False
         self._left, self._untouched = self._left - cost, False
         return True
@@ -55,10 +56,11 @@ class Task[T]:
         self._result: tuple[T, ...] = ()
         self._do()
 
-    def result(self, allowance: Allowance) -> tuple[T, ...]:
-        """Goes on as far as an allowance lasts; empty: that was not enough for the result."""
+    def result(self, allowance: Allowance, must: bool = False) -> tuple[T, ...]:
+        """Goes on as far as an allowance lasts, or to the end if it must; empty: that was not
+        enough for the result."""
         while self._costs:
-            if not allowance.pays(self._costs[0]):
+            if not allowance.pays(self._costs[0], must):
                 return ()
             self._costs.popleft()
             if not self._costs:
