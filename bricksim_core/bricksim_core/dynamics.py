@@ -2,8 +2,9 @@
 """Rigid-body dynamics of components as pure functions: mass, joins and breaks.
 
 A join is perfectly plastic: the forces that click two bricks together are internal, so linear
-momentum and angular momentum about the common centre of mass (COM) stay. A break lets each piece go
-on with the velocity field of the whole, so neither momentum nor kinetic energy jumps.
+momentum and angular momentum about the common centre of mass (COM) stay, and no energy is won. A
+break lets each piece go on with the velocity field of the whole, so neither momentum nor kinetic
+energy jumps.
 """
 
 from __future__ import annotations
@@ -106,14 +107,23 @@ def merged_twist(
 
     Returns:
         (6,) twist that has the total linear momentum and the total angular momentum about the
-        common COM.
+        common COM; less of this where a snap has brought bodies so much nearer to each other that
+        they would spin with more energy than they had.
     """
     total = sum(body.mass for body in bodies)
     com = sum((body.mass * body.com for body in bodies), np.zeros(3)) / total
     moments = [momentum(body, twist, com) for body, twist in zip(bodies, twists, strict=True)]
     linear = sum((m.linear for m in moments), np.zeros(3)) / total
     angular = sum((m.angular for m in moments), np.zeros(3))
-    return np.concatenate([linear, np.linalg.solve(merged.inertia, angular)])
+    spin = np.linalg.solve(merged.inertia, angular)
+    had = sum(
+        kinetic_energy(body, np.concatenate([twist[:3] - linear, twist[3:]]))
+        for body, twist in zip(bodies, twists, strict=True)
+    )
+    energy = 0.5 * float(spin @ merged.inertia @ spin)
+    if energy > had:
+        spin = spin * np.sqrt(had / energy)
+    return np.concatenate([linear, spin])
 
 
 def piece_twist(twist: Array, com: Array, piece_com: Array) -> Array:

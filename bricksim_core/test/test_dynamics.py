@@ -111,6 +111,25 @@ def test_joining_what_moves_together_changes_nothing() -> None:
     np.testing.assert_allclose(merged_twist(pieces, own, whole), twist, rtol=1e-9)
 
 
+def test_bodies_that_a_join_brings_together_win_no_energy() -> None:
+    """Two that fly past each other 0.3 m apart: all of their angular momentum would turn one pair
+    of bricks with 500 times their energy. The common motion stays as it is."""
+    body = in_world(mass_properties(brick_layout(BrickShape(2, 2))), np.eye(4))
+    far = body._replace(com=body.com + np.array([0.3, 0, 0]))
+    above = body._replace(com=body.com + np.array([0, 0, BRICK_HEIGHT]))
+    whole = combine(
+        np.array([body.mass, above.mass]),
+        np.array([body.com, above.com]),
+        np.array([body.inertia, above.inertia]),
+    )
+    twists = [np.array([3.0, side, 0, 0, 0, 0]) for side in (-1.0, 1.0)]
+    twist = merged_twist([body, far], twists, whole)
+    np.testing.assert_allclose(twist[:5], [3.0, 0, 0, 0, 0], atol=1e-9)
+    energy = sum(kinetic_energy(b, t) for b, t in zip((body, far), twists, strict=True))
+    assert kinetic_energy(whole, twist) == pytest.approx(energy, rel=1e-9)
+    assert twist[5] > 0.0
+
+
 def test_falling_brick_caught_by_a_resting_one() -> None:
     """Equal masses, one at 2 m/s: both go on at 1 m/s (plastic collision)."""
     body = in_world(mass_properties(brick_layout(BrickShape(2, 2))), np.eye(4))
