@@ -458,7 +458,7 @@ class LoadWatch:
                     one.impact, one.pulse.change,
                 )  # fmt: skip
                 watched.task = Task(portions)
-            # What waits is done now where little is to be done in all.
+            # Where there are not many parts what waits ends now: nothing is later than by a frame.
             must = len(frames) > 1 and self._many < MANY_PARTS
             result = watched.task.result(allowance, must)
             if not result:
