@@ -20,6 +20,7 @@ from bricksim_core.mechanics.portions import Allowance, Task
 from bricksim_core.mechanics.snapfit.balance import Balance, balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.types import SolveStatus
+from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
 from bricksim_core.scene import Scene
 from bricksim_core.spatial import Array, joined
@@ -372,6 +373,7 @@ class LoadWatch:
         reports = [report for report, _ in taken]
         if not bodies.held.any():
             reports = [_with_fresh(report) for report in reports]
+        reports = [without_wedges(report, bodies) for report in reports]
         loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in taken])
         touch = Touch(*(values[:, bodies.loaded] for values in touch_of(reports, bodies)))
         hits = touch.speed > HIT_SPEED
