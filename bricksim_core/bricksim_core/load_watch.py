@@ -33,14 +33,14 @@ SOME_PARTS, MANY_PARTS = 40, 100
 """Parts of a component from which on examinations may go on in the next frame, and in those after
 it."""
 
-_FRAME = {50: 2.8, 200: 6.2, 1000: 13.5}
+_FRAME = {50: 2.8, 200: 6.2, 1000: 12.0}
 """What a frame with so many parts in large components may cost (`portions`)."""
 
 _USUAL, _USUAL_EACH, _PART, _PART_EACH = 0.6, 0.0012, 0.2, 0.0004
 """What a frame costs besides the examinations, and each part of an engine step that was divided in
 it; and more for each of these components' parts."""
 
-_LATE = {100: 1.0, 200: 3.0, 1000: 5.0}
+_LATE = {100: 1.0, 200: 3.0, 1000: 8.0}
 """By parts, frames that wait above which they may cost as much more as there are more of them."""
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mechanics_cases import data_structure, single_component, text_structure, weights
 
+from bricksim_core.errors import BrickSimError
 from bricksim_core.mechanics import qp
 from bricksim_core.mechanics.detector import (
     BreakageDetector,
@@ -80,6 +81,22 @@ def test_disabled_means_no_solve_and_no_break():
 
 def test_breakage_is_on_by_default():
     assert BreakageThresholds().enabled
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("utilization", float("nan"), "nan, expected at least 0"),
+        ("utilization", 0.0, "0, expected more than 0"),
+        ("impact_time", 0.0, "0, expected more than 0"),
+        ("engagement", -0.001, "-0.001, expected at least 0"),
+        ("cooldown", -1.0, "-1.0, expected at least 0"),
+        ("reuse", float("nan"), "nan, expected at least 0"),
+    ],
+)
+def test_thresholds_are_checked(name: str, value: float, expected: str):
+    with pytest.raises(BrickSimError, match=f"breakage threshold {name} is {expected}"):
+        BreakageThresholds(**{name: value})  # type: ignore[arg-type]
 
 
 def test_nothing_breaks_during_the_cooldown_after_a_change():

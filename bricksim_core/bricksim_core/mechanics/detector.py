@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.errors import SolverError
+from bricksim_core.errors import BrickSimError, SolverError
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.portions import Portions, at_once, solve_cost
 from bricksim_core.mechanics.selection import bypassed_by_sound, select_breaks
@@ -52,6 +52,9 @@ class BreakageThresholds:
         imbalance: Part of the loads that no internal force can balance, above which the finding
             says so [-]. BrickSim's value. Loads below the component's weight count as its weight,
             so that the rounding noise of free fall is no news.
+
+    Raises:
+        BrickSimError: A value is negative or no number, or `utilization` or `impact_time` is 0.
     """
 
     enabled: bool = True
@@ -61,6 +64,15 @@ class BreakageThresholds:
     impact_time: float | None = None
     reuse: float = 1e-3
     imbalance: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in (f.name for f in fields(self) if f.name != "enabled"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0.0:
+                raise BrickSimError(f"breakage threshold {name} is {value}, expected at least 0")
+        for name in ("utilization", "impact_time"):
+            if getattr(self, name) == 0.0:
+                raise BrickSimError(f"breakage threshold {name} is 0, expected more than 0")
 
 
 class BreakCriterion(Protocol):
