@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
@@ -183,14 +184,7 @@ OTHERS = {
     "bridge": _lines(*(f"2x2 ({x},0,{z})" for x in (0, 6) for z in range(3)), "8x2 (0,0,3)"),
     "chain": _lines("8x1 (0,0,0)", "8x1 (7,0,1)", "8x1 (14,0,2)", "2x2 (21,0,3)"),
     "demo_table": read_structure(DATA / "brickgpt" / "demo_table.txt", baseplate=None),
-    "block": _lines(
-        *(
-            f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-            for z in range(12)
-            for i in range(2)
-            for j in range(2)
-        )
-    ),
+    "block": parse_structure(running_bond(2, 2, 12), baseplate=None),
 }
 OTHER_ORIENTATIONS = {
     "upright": (0, 0, 0),

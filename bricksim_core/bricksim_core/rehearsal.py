@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
@@ -43,15 +44,7 @@ def rehearse() -> None:
 
 def _rehearse_changes() -> None:
     """Takes a brick off a large component, into whose equations that is worked, and puts it on."""
-    block = parse_structure(
-        "".join(
-            f"4x2 ({4 * i + 2 * (k % 2)},{2 * j + (k // 2) % 2},{k})\n"
-            for k in range(14)
-            for i in range(3)
-            for j in range(5)
-        ),
-        baseplate=None,
-    )
+    block = parse_structure(running_bond(3, 5, 14), baseplate=None)
     simulator = Simulator()
     simulator.spawn(block, standing(block, rotation_from_degrees(0.0, 0.0, 0.0), 1.0), fixed=())
     graph = simulator.graph

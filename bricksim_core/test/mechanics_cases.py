@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bricksim_core.errors import TopologyError
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics.types import ContactVertices, Solution
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, BrickShape
@@ -40,13 +41,7 @@ def single_component(structure: Structure) -> tuple[ComponentLayout, np.ndarray]
 def bonded_block(layers: int, rows: int) -> tuple[ComponentLayout, np.ndarray]:
     """Layout and anchored parts (none) of a loose block: layers of 4 x rows 4x2 bricks, each laid
     over the joints of the one below."""
-    bricks = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-        for z in range(layers)
-        for i in range(4)
-        for j in range(rows)
-    ]
-    return single_component(text_structure("\n".join(bricks), None))
+    return single_component(text_structure(running_bond(4, rows, layers), None))
 
 
 def weights(layout: ComponentLayout, gravity: float = STABLELEGO_GRAVITY) -> np.ndarray:

@@ -13,6 +13,7 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.engines.mujoco import MujocoEngine, masking
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
@@ -24,13 +25,7 @@ STEP = 1.0 / 240.0
 
 
 def block(layers: int, width: int = 3):
-    lines = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + z // 2 % 2},{z})"
-        for z in range(layers)
-        for i in range(width)
-        for j in range(width)
-    ]
-    return parse_structure("\n".join(lines), baseplate=None)
+    return parse_structure(running_bond(width, width, layers), baseplate=None)
 
 
 def brick():

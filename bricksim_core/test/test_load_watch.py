@@ -14,11 +14,11 @@ from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import Cause, EventKind, StepResult
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.simulator import Simulator
-from bricksim_core.topology import Structure
 
 
 class ForgetfulEngine(MujocoEngine):
@@ -93,23 +93,12 @@ def test_what_is_overloaded_but_held_by_others_is_told() -> None:
     assert told
 
 
-def block(columns: int, rows: int, layers: int) -> Structure:
-    """Bricks in running bond."""
-    lines = (
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-        for z in range(layers)
-        for i in range(columns)
-        for j in range(rows)
-    )
-    return parse_structure("\n".join(lines), baseplate=None)
-
-
 LARGE, SMALL = (3, 5, 14), (2, 2, 12)
 """Blocks of 210 and 48 bricks."""
 
 
 def tilted(simulator: Simulator, height: float, size: tuple[int, int, int] = LARGE) -> None:
-    structure = block(*size)
+    structure = parse_structure(running_bond(*size), baseplate=None)
     pose = standing(structure, rotation_from_degrees(20.0, 30.0, 0.0), height)
     simulator.spawn(structure, pose, fixed=())
 

@@ -13,6 +13,7 @@ from mechanics_cases import (
 )
 from scipy.optimize import linprog
 
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.mechanics.snapfit import SnapFitModel
 from bricksim_core.mechanics.snapfit.interior import minimize
 from bricksim_core.parts import PLATE_HEIGHT
@@ -171,13 +172,7 @@ def test_what_the_ground_cannot_hold_at_any_size():
 
 def test_hundreds_of_bricks_fail_at_the_joint_that_is_pulled():
     """A wall, and a 2x2 brick on top of it that is pulled up: by hand 6.76 N and its weight."""
-    lines = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + z // 2 % 2},{z})"
-        for z in range(21)
-        for i in range(4)
-        for j in range(5)
-    ]
-    structure = text_structure("\n".join([*lines, "2x2 (8,4,21)"]), (20, 12))
+    structure = text_structure(running_bond(4, 5, 21) + "2x2 (8,4,21)\n", (20, 12))
     layout, anchored = single_component(structure)
     assert len(layout.part_ids) == 422
     loads = weights(layout)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bricksim_core.events import Cause
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
@@ -89,15 +90,7 @@ def test_a_tooth_in_its_gap_carries_what_moves_it() -> None:
 @pytest.mark.parametrize("height", [0.3, 0.5])
 def test_pieces_that_fall_into_each_other_do_not_burst(height: float) -> None:
     """A block falls on its edge, breaks along its bond, and the halves' teeth miss their gaps."""
-    block = parse_structure(
-        "".join(
-            f"4x2 ({4 * i + 2 * (k % 2)},{2 * j + (k // 2) % 2},{k})\n"
-            for k in range(14)
-            for i in range(3)
-            for j in range(5)
-        ),
-        baseplate=None,
-    )
+    block = parse_structure(running_bond(3, 5, 14), baseplate=None)
     simulator = Simulator()
     pose = standing(block, rotation_from_degrees(45.0, 0.0, 20.0), height)
     simulator.spawn(block, pose, fixed=())

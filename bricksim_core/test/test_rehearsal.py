@@ -6,6 +6,7 @@ import sys
 
 DROPS = """
 from bricksim_core.compiled import loaded
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
@@ -14,11 +15,7 @@ from bricksim_core.simulator import Simulator
 
 rehearse()
 ready = loaded()
-text = "".join(
-    f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})\\n"
-    for z in range(9) for i in range(2) for j in range(2)
-)
-block = parse_structure(text, baseplate=None)
+block = parse_structure(running_bond(2, 2, 9), baseplate=None)
 analyze(block, loads={1: (0.0, 9.0, -3.0, 0.0, 0.0, 0.0)})
 for euler, height in (((0, 0, 0), 0.1), ((25, 40, 0), 0.5)):
     simulator = Simulator()
@@ -26,8 +23,7 @@ for euler, height in (((0, 0, 0), 0.1), ((25, 40, 0), 0.5)):
     simulator.spawn(block, pose, fixed=())
     events = [event for _ in range(60) for event in simulator.step().events]
 print(len(simulator.graph.component_ids), "pieces")
-large = parse_structure("".join(f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})\\n"
-    for z in range(15) for i in range(3) for j in range(5)), baseplate=None)
+large = parse_structure(running_bond(3, 5, 15), baseplate=None)
 simulator = Simulator()
 pose = standing(large, rotation_from_degrees(0, 0, 0), 1.0)
 simulator.spawn(large, pose, fixed=())

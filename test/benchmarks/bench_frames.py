@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bricksim_core.events import Cause
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.rehearsal import rehearse
@@ -37,13 +38,7 @@ BLOCKS = {50: (2, 2, 12), 200: (3, 5, 14), 1000: (5, 9, 22)}
 
 def block(columns: int, rows: int, layers: int) -> Structure:
     """A solid block of 4x2 bricks in running bond: one component with many loops."""
-    lines = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-        for z in range(layers)
-        for i in range(columns)
-        for j in range(rows)
-    ]
-    return parse_structure("\n".join(lines), baseplate=None)
+    return parse_structure(running_bond(columns, rows, layers), baseplate=None)
 
 
 def frame_times(structure: Structure, euler, height: float, seconds: float) -> tuple:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.geometry import face_contacts, stud_contacts
 from bricksim_core.mechanics.models import get_model
@@ -58,13 +59,8 @@ def run(quick: bool) -> list[dict[str, Any]]:
 
 def block(side: int) -> ComponentLayout:
     """side^3 bricks of 2 x 4 studs in bond on a base plate."""
-    lines = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + z // 2 % 2},{z})"
-        for z in range(side)
-        for i in range(side)
-        for j in range(side)
-    ]
-    structure = parse_structure("\n".join(lines), baseplate=(4 * side + 2, 2 * side + 1))
+    plate = 4 * side + 2, 2 * side + 1
+    structure = parse_structure(running_bond(side, side, side), baseplate=plate)
     return structure.graph.layout(structure.graph.component_of(0))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bricksim_core.experiments.bond import running_bond
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics.analysis import analyze
 from bricksim_core.mechanics.loads import gravity_loads
@@ -37,13 +38,7 @@ def shortest(function: Callable[[], object], times: int) -> float:
 
 def wall(columns: int, rows: int, layers: int) -> ComponentLayout:
     """A solid block of 4x2 bricks in running bond on a plate (the first part)."""
-    lines = [
-        f"4x2 ({4 * i + 2 * (z % 2)},{2 * j + (z // 2) % 2},{z})"
-        for z in range(layers)
-        for i in range(columns)
-        for j in range(rows)
-    ]
-    structure = parse_structure("\n".join(lines))
+    structure = parse_structure(running_bond(columns, rows, layers))
     (component,) = structure.graph.component_ids
     return structure.graph.layout(component)
 
