@@ -143,7 +143,7 @@ def monte_carlo(out: Path, samples: int) -> None:
     figure, axes = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
     axes.axvspan(0.9, 1.1, color="0.85", label="called marginal")
     axes.axvline(1.0, color="0.5", lw=0.8)
-    axes.violinplot(list(spread.values()), vert=False, showmedians=True, widths=0.8)
+    axes.violinplot(list(spread.values()), orientation="horizontal", showmedians=True, widths=0.8)
     axes.set_yticks(range(1, 1 + len(spread)), list(spread))
     axes.set_xscale("log")
     axes.set_xlabel("highest utilization")
