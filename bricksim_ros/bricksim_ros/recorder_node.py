@@ -60,7 +60,9 @@ class RecorderNode(Node):
         self._episode = 0
         self._topics = [*TOPICS, *further_topics(parameters.value(self, "further_topics"))]
         self._names = {topic.name: self.resolve_topic_name(topic.name) for topic in self._topics}
-        for topic in self._topics:
+        # Publishers find subscriptions in the order in which these are made: when clock and
+        # topology are heard, nothing of the others is missed any more.
+        for topic in sorted(self._topics, key=lambda topic: topic.name in (CLOCK, TOPOLOGY)):
             self._subscribe(topic)
         self.create_service(srv.StartRecording, "bricksim/start_recording", self._start_service)
         self.create_service(srv.StopRecording, "bricksim/stop_recording", self._stop_service)

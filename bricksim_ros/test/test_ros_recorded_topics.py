@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+import rclpy
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import TransformStamped, WrenchStamped
 from rclpy.serialization import serialize_message
@@ -11,7 +12,8 @@ from std_msgs.msg import Header, String
 from tf2_msgs.msg import TFMessage
 
 from bricksim_core.errors import BrickSimError
-from bricksim_ros.recorded_topics import TOPICS, further_topics
+from bricksim_ros.recorded_topics import CLOCK, TOPICS, TOPOLOGY, further_topics
+from bricksim_ros.recorder_node import RecorderNode
 
 
 def test_messages_are_filed_under_their_stamp_where_they_have_one() -> None:
@@ -47,3 +49,17 @@ def test_what_is_no_topic_is_named(entry: str, text: str) -> None:
 def test_a_topic_is_recorded_once() -> None:
     with pytest.raises(BrickSimError, match="'notes' is recorded already"):
         further_topics(["notes std_msgs/msg/String"] * 2)
+
+
+def test_when_clock_and_topology_are_heard_all_else_is_subscribed(ros_domain_id) -> None:
+    further = "further_topics:=['arm/stage std_msgs/msg/String']"
+    rclpy.init(args=["--ros-args", "-p", further])
+    node = RecorderNode()
+    try:
+        names = [subscription.topic_name for subscription in node.subscriptions]
+        assert "/arm/stage" in names[:-2]
+        assert set(names[-2:]) == {CLOCK, f"/{TOPOLOGY}"}
+    finally:
+        node.close()
+        node.destroy_node()
+        rclpy.shutdown()
