@@ -9,6 +9,7 @@ milliseconds; `bricksim_core.rehearsal` does both before it matters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -57,6 +58,12 @@ def numbers_at(address: int, shape: tuple[int, int]) -> Array:
     than a call could take. For loops only."""
     pointer = _pointer(address)  # pyright: ignore[reportCallIssue]
     return numba.carray(pointer, shape)  # pyright: ignore[reportPrivateImportUsage]
+
+
+@compiled
+def length(a: Array | Vector) -> float:
+    """Euclidean length of the first three entries."""
+    return math.sqrt(a[0] ** 2 + a[1] ** 2 + a[2] ** 2)
 
 
 @compiled

@@ -294,14 +294,16 @@ class LoadWatch:
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
         late = max(len(watched.waiting) for _, watched in chosen)
-        divided = sum(len(report.parts) for report, _ in steps)
-        allowance = Allowance(_amount(self._many, divided, late))
+        divided, many = sum(len(report.parts) for report, _ in steps), self._many
+        allowance = Allowance(_amount(many, divided, late))
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
             known = usual is None or self._known(watched, usual.mean)
             if known and not over and not watched.waiting:
                 continue
-            finding = self._examine(component, watched, usual, over, allowance)
+            finding = self._examine(
+                component, watched, usual, over, allowance, soon=many < MANY_PARTS
+            )
             watched.age += self._frame
             if finding is None:
                 continue
@@ -435,9 +437,11 @@ class LoadWatch:
         usual: _Pulse | None,
         impacts: list[_Pulse],
         allowance: Allowance,
+        soon: bool,
     ) -> Finding | None:
         """Has the detector take in what waits and a frame, its impacts one by one, then the rest of
-        its steps, as far as the allowance lasts. None: there was nothing to say."""
+        its steps, as far as the allowance lasts, and if it has to be soon what waits in any case.
+        None: there was nothing to say."""
         factor, step = self._compression, self._step
         new: list[_Due] = []
         for pulse in impacts:
@@ -460,9 +464,7 @@ class LoadWatch:
                     one.impact, one.pulse.change,
                 )  # fmt: skip
                 watched.task = Task(portions)
-            # Where there are not many parts what waits ends now: nothing is later than by a frame.
-            must = len(frames) > 1 and self._many < MANY_PARTS
-            result = watched.task.result(allowance, must)
+            result = watched.task.result(allowance, must=soon and len(frames) > 1)
             if not result:
                 break
             finding, watched.task = result[0], None

@@ -130,15 +130,17 @@ def body_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
         sizes: (N, 3) lengths, widths [studs] and heights [plates].
         poses: (N, 4, 4) part frames [m].
     """
-    boxes = _room(len(part_ids))
-    _write(BODY_SHAPE, np.ones(len(part_ids), dtype=np.bool_), part_ids, sizes, poses, 0, *boxes)
-    return Boxes(*boxes)
+    return _boxes(BODY_SHAPE, part_ids, sizes, poses)
 
 
 def stud_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
     """Slabs that stand for the studs of bricks; arguments as `body_boxes`."""
+    return _boxes(STUD_SHAPE, part_ids, sizes, poses)
+
+
+def _boxes(shape: int, part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
     boxes = _room(len(part_ids))
-    _write(STUD_SHAPE, np.ones(len(part_ids), dtype=np.bool_), part_ids, sizes, poses, 0, *boxes)
+    _write(shape, np.ones(len(part_ids), dtype=np.bool_), part_ids, sizes, poses, 0, *boxes)
     return Boxes(*boxes)
 
 

@@ -30,13 +30,8 @@ class Occupancy:
     def of(cls, boxes: Mapping[int, Box]) -> Occupancy:
         """That of parts, given where they are."""
         occupancy = cls()
-        blocks = occupancy._blocks
         for part_id, box in boxes.items():
-            for key in _keys(box):
-                if key in blocks:
-                    blocks[key][part_id] = box
-                else:
-                    blocks[key] = {part_id: box}
+            occupancy._enter(part_id, box)
         return occupancy
 
     def copy(self) -> Occupancy:
@@ -47,9 +42,7 @@ class Occupancy:
 
     def add(self, part_id: int, grid: GridPose, shape: BrickShape) -> None:
         """Enters a part."""
-        box = _box(grid, shape)
-        for key in _keys(box):
-            self._blocks.setdefault(key, {})[part_id] = box
+        self._enter(part_id, _box(grid, shape))
 
     def remove(self, part_id: int, grid: GridPose, shape: BrickShape) -> None:
         """Takes out a part that was added with the same pose and shape."""
@@ -75,6 +68,10 @@ class Occupancy:
                 if box[face] == height and _overlap(layer, box):
                     found.add(part_id)
         return sorted(found)
+
+    def _enter(self, part_id: int, box: Box) -> None:
+        for key in _keys(box):
+            self._blocks.setdefault(key, {})[part_id] = box
 
     def _overlapping(self, box: Box) -> Iterator[int]:
         for key in _keys(box):

@@ -528,10 +528,10 @@ class MujocoEngine:
             hit = self._look_ahead(self.timestep, hits=True)
             parts = hit_parts(self.timestep, self._contact) if hit else 1
             dt, stages = self._length.set(parts, stiffer=False), []
+            # What is alone needs nothing in a part of a step.
+            again = hit and not index.around.alone
             for _ in range(parts):
-                if (
-                    hit and not index.around.alone
-                ):  # what is alone needs nothing in a part of a step
+                if again:
                     self._look_ahead(dt, hits=False)
                 rows = self._advance(dt)
                 state = read_moved(data, index, awake, *before) if hit else before

@@ -28,7 +28,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import Vector, compiled, crossed
+from bricksim_core.compiled import Vector, compiled, crossed, length
 from bricksim_core.engines.mujoco.bodies import write_rotation
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array
@@ -438,12 +438,12 @@ def _boxes_meet(
     passing = hit = False
     nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
-        radius_a = _length(half_a[a])
+        radius_a = length(half_a[a])
         for b in nearby_b:
             known = near[some[a]] and near[others[b]]
             if known and passing_known and hit_known:
                 continue
-            radius_b = _length(half_b[b])
+            radius_b = length(half_b[b])
             limit = radius_a + radius_b + margin
             if _squared(at_a[a], at_b[b]) > limit * limit:
                 continue
@@ -566,7 +566,7 @@ def _beside(
                 frame[0, k] * places[n, 0] + frame[1, k] * places[n, 1] + frame[2, k] * places[n, 2]
             )
             beyond += max(low[k] - at, at - high[k], 0.0) ** 2
-        if math.sqrt(beyond) <= _length(halves[n]) + margin:
+        if math.sqrt(beyond) <= length(halves[n]) + margin:
             found[count] = n
             count += 1
     return found[:count]
@@ -626,8 +626,3 @@ def _gap(
 def _squared(a: Array, b: Array) -> float:
     """Squared distance of two points."""
     return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2
-
-
-@compiled
-def _length(a: Array) -> float:
-    return math.sqrt(a[0] ** 2 + a[1] ** 2 + a[2] ** 2)

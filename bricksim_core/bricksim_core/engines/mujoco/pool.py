@@ -14,7 +14,6 @@ A slot that carries nothing has its gravity compensated and no boxes: it is at r
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,7 +22,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import compiled, length
 from bricksim_core.engines.boxes import Boxes, concatenate
 from bricksim_core.engines.mujoco.bodies import Body, quaternions
 from bricksim_core.engines.mujoco.bvh import box_tree
@@ -475,7 +474,7 @@ def _write(
                 reach[count, i] += abs(turns[n, i, j]) * halves[n, j]
         for i in range(4):
             geoms.quat[g, i], geoms.rgba[g, i] = turned[count, i], rgba[n, i]
-        geoms.rbound[g] = _length(halves[n])
+        geoms.rbound[g] = length(halves[n])
         geoms.group[g] = 1 if shapes[n] == STUD_SHAPE else 0
         geoms.sameframe[g] = _AS_BODY if same else _TURNED
         geoms.contype[g], geoms.conaffinity[g] = 1, BOX_AFFINITY
@@ -521,13 +520,8 @@ def _radius(centres: Array, halves: Array) -> float:
     """
     greatest = 0.0
     for n in range(len(centres)):
-        greatest = max(greatest, _length(centres[n]) + _length(halves[n]))
+        greatest = max(greatest, length(centres[n]) + length(halves[n]))
     return greatest
-
-
-@compiled
-def _length(a: Array) -> float:
-    return math.sqrt(a[0] ** 2 + a[1] ** 2 + a[2] ** 2)
 
 
 _PER_SLOT = ("component", "moments", "body_T_component", "_start", "_count")
