@@ -109,7 +109,7 @@ def under_way(simulator: Simulator) -> bool:
 
 @pytest.mark.parametrize(
     ("size", "height", "frames", "most"),
-    [(LARGE, 0.144, 20, 4), (LARGE, 0.144, 38, 4), (LARGE, 0.19, 20, 4), (SMALL, 0.5, 24, 1)],
+    [(LARGE, 0.144, 20, 3), (LARGE, 0.144, 38, 3), (LARGE, 0.19, 20, 4), (SMALL, 0.5, 24, 1)],
 )
 def test_examinations_of_large_components_take_several_frames(
     monkeypatch, size, height, frames, most

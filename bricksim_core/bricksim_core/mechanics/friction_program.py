@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.incidence import ends_at
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -169,23 +170,12 @@ class Point(NamedTuple):
 def _neighbours(count: int, lower: IntArray, upper: IntArray) -> tuple[IntArray, IntArray]:
     """(B + 1,) where the neighbours of each body begin, and these, each once and sorted; see
     `elimination_of`."""
-    start = np.zeros(count + 1, dtype=np.int64)
-    for k in range(len(lower)):
-        if lower[k] >= 0 and upper[k] >= 0:
-            start[lower[k] + 1] += 1
-            start[upper[k] + 1] += 1
-    for b in range(count):
-        start[b + 1] += start[b]
-    at, every = start[:-1].copy(), np.empty(start[-1], dtype=np.int64)
-    for k in range(len(lower)):
-        if lower[k] >= 0 and upper[k] >= 0:
-            every[at[lower[k]]], every[at[upper[k]]] = upper[k], lower[k]
-            at[lower[k]] += 1
-            at[upper[k]] += 1
+    start, ends = ends_at(count, lower, upper)
     # Who is whose neighbour goes both ways: told by the others, one after the other, it is sorted.
     near, at = np.empty(start[-1], dtype=np.int64), start[:-1].copy()
     for a in range(count):
-        for b in every[start[a] : start[a + 1]]:
+        for end in ends[start[a] : start[a + 1]]:
+            b = lower[end // 2] if end % 2 else upper[end // 2]
             if at[b] == start[b] or near[at[b] - 1] != a:
                 near[at[b]] = a
                 at[b] += 1

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.incidence import ends_at
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -142,20 +143,10 @@ def _minimum_cut(
     Returns:
         The flow, and (B,) which bodies more could flow to the second one from.
     """
-    first = np.zeros(count + 1, dtype=np.int64)
-    for link in range(len(ends)):
-        first[ends[link, 0] + 1] += 1
-        first[ends[link, 1] + 1] += 1
-    for body in range(count):
-        first[body + 1] += first[body]
-    # Links of each body, twice their number, and one more where it is their second end.
-    side, used = np.empty(2 * len(ends), dtype=np.int64), first[:-1].copy()
+    first, side = ends_at(count, ends[:, 0].copy(), ends[:, 1].copy())
     left = np.empty((len(ends), 2), dtype=np.int64)  # from the end to the other one
     for link in range(len(ends)):
-        for end in range(2):
-            side[used[ends[link, end]]] = 2 * link + end
-            used[ends[link, end]] += 1
-            left[link, end] = strength[link]
+        left[link] = strength[link]
     flow = 0
     queue, way = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     while True:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import compiled, crossed
+from bricksim_core.mechanics.incidence import ends_at
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.parts import STUD_PITCH
@@ -90,22 +91,13 @@ def _spanning_tree(
         joints.
     """
     parts, count = len(held), len(lower)
-    start = np.zeros(parts + 1, dtype=np.int64)
-    for j in range(count):
-        start[lower[j] + 1] += 1
-        start[upper[j] + 1] += 1
-    for i in range(parts):
-        start[i + 1] += start[i]
+    start, ends = ends_at(parts, lower, upper)
     # Told by the others, one after the other, neighbours are sorted.
-    at, joint_of = start[:-1].copy(), np.empty(2 * count, dtype=np.int64)
-    for j in range(count):
-        joint_of[at[lower[j]]], joint_of[at[upper[j]]] = j, j
-        at[lower[j]] += 1
-        at[upper[j]] += 1
     at, near = start[:-1].copy(), np.empty(2 * count, dtype=np.int64)
     for i in range(parts):
-        for j in joint_of[start[i] : start[i + 1]]:
-            other = upper[j] if lower[j] == i else lower[j]
+        for end in ends[start[i] : start[i + 1]]:
+            j = end // 2
+            other = lower[j] if end % 2 else upper[j]
             near[at[other]] = j
             at[other] += 1
     onto, seen = np.full(parts, -1, dtype=np.int64), held.copy()
@@ -158,19 +150,17 @@ def _energy(
         loads: (N, 6) scaled, about the parts' COMs [N]; overwritten.
     """
     for i in range(len(coms)):
-        x, y, z = loads[i, 0], loads[i, 1], loads[i, 2]
-        loads[i, 3] += coms[i, 1] * z - coms[i, 2] * y
-        loads[i, 4] += coms[i, 2] * x - coms[i, 0] * z
-        loads[i, 5] += coms[i, 0] * y - coms[i, 1] * x
+        moment = crossed(coms[i], loads[i])
+        for c in range(3):
+            loads[i, 3 + c] += moment[c]
     energy = 0.0
     for k in range(len(moving) - 1, -1, -1):
         own, below = loads[moving[k]], loads[onto[moving[k]]]
         for c in range(6):
             below[c] += own[c]
-        a, x, y, z = centre[k], own[0], own[1], own[2]
-        own[3] -= a[1] * z - a[2] * y
-        own[4] -= a[2] * x - a[0] * z
-        own[5] -= a[0] * y - a[1] * x
+        moment = crossed(centre[k], own)
+        for c in range(3):
+            own[3 + c] -= moment[c]
         for c in range(6):
             energy += compliance[k, c] * own[c] * own[c]
     return energy
