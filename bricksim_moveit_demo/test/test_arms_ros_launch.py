@@ -16,10 +16,13 @@ from launched import finished, launch, left
 from ros_client import ros_client
 from rosbags.highlevel import AnyReader
 from rosgraph_msgs.msg import Clock
+from simulation_interfaces.msg import SimulationState
+from simulation_interfaces.srv import SetSimulationState
 
 from bricksim_core.episodes.messages import structure_from_topology
 from bricksim_core.episodes.reader import read_episode, verify
 from bricksim_msgs import action
+from bricksim_msgs.msg import HandlingStage
 
 DATA = Path(__file__).parents[2] / "bricksim_core/test/data"
 TOWER = DATA / "bricksim/demo_assembly_structure1.json"
@@ -197,6 +200,30 @@ def test_ctrl_c_in_the_middle_ends_everything(ros_domain_id, tmp_path) -> None:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_an_episode_begins_when_the_simulation_goes(ros_domain_id, tmp_path) -> None:
+    """Who lets it go, as a recorder does once it listens, misses nothing of it."""
+    held = ["start_paused:=true", "record:=false", "film:=false"]
+    process = launch(
+        PACKAGE, "assemble.launch.py", f"structure:={TOWER}", f"out:={tmp_path}", *held
+    )
+    try:
+        with ros_client() as ros:
+            clocks = ros.collect(Clock, "/clock")
+            stages = ros.collect(HandlingStage, "/fr3/handling_stage")
+            ros.wait_for(lambda: clocks, "the simulator to be ready")
+            ros.spin_for(3.0)
+            assert not stages
+            state = SimulationState(state=SimulationState.STATE_PLAYING)
+            ros.call(SetSimulationState, "set_simulation_state", state=state)
+            ros.wait_for(lambda: len(stages) > 1, "the arm to be at work")
+        assert [stage.stage for stage in stages[:2]] == ["planning", "approaching"]
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        output = finished(process, 60.0)
+    assert "Traceback" not in output, output
+    assert json.loads((tmp_path / "summary.json").read_text())["outcome"] == "interrupted"
 
 
 @pytest.mark.parametrize("name", ["assemble", "inhand"])

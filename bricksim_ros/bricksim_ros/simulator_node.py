@@ -299,6 +299,19 @@ class SimulatorNode(LifecycleNode):
             raise SimulationEndedError
         self._serve(0.0)
 
+    def until_playing(self) -> None:
+        """Serves callbacks until the simulation goes, without a step: for jobs whose beginning
+        nobody may miss who lets it go.
+
+        Raises:
+            SimulationEndedError: As `advance`.
+        """
+        world = self.world
+        while self._is_held(world):
+            self._step_or_serve()
+            if self.world is not world:
+                raise SimulationEndedError
+
     def until_step(self) -> float:
         """Wall time [s] until the next step is due."""
         return max(0.0, self._due - time.perf_counter())
@@ -308,7 +321,7 @@ class SimulatorNode(LifecycleNode):
         world = self.world
         if self._ended():
             raise SimulationEndedError
-        if world is None or not self._active or not self._wants_step(world):
+        if world is None or self._is_held(world):
             if self._publishing is not None:
                 self._publishing.publish_topology()
             self._serve(_IDLE)
@@ -353,8 +366,11 @@ class SimulatorNode(LifecycleNode):
         except ExternalShutdownException:
             raise SimulationEndedError from None
 
-    def _wants_step(self, world: World) -> bool:
-        return world.state == RunState.PLAYING or any(s.wants_step() for s in self._servers)
+    def _is_held(self, world: World | None) -> bool:
+        """Whether there is no step to make now."""
+        if world is None or not self._active:
+            return True
+        return world.state != RunState.PLAYING and not any(s.wants_step() for s in self._servers)
 
     def _over(self, world: World) -> bool:
         return 0.0 < self._value("duration") <= world.time + 1e-9

@@ -237,6 +237,7 @@ class EpisodeServer(Server):
     def _work(self) -> None:
         log = self._node.get_logger()
         try:
+            self._node.until_playing()
             self._tasks.prepare()
             summary = self._episode.work(self._scene, self._tasks)
         except BrickSimError as error:
