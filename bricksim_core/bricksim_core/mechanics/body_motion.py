@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import compiled, crossed
 from bricksim_core.mechanics.friction_program import FrictionJoints
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -69,12 +69,10 @@ def spread_over(body: IntArray, arm: Array, speed: Array) -> Array:
         if body[i] < 0:
             continue
         at = 6 * body[i]
-        for c in range(6):
-            twists[i, c] = speed[at + c]
-        x, y, z = speed[at + 3], speed[at + 4], speed[at + 5]
-        twists[i, 0] += y * arm[i, 2] - z * arm[i, 1]
-        twists[i, 1] += z * arm[i, 0] - x * arm[i, 2]
-        twists[i, 2] += x * arm[i, 1] - y * arm[i, 0]
+        turning = crossed(speed[at + 3 : at + 6], arm[i])
+        for c in range(3):
+            twists[i, c] = speed[at + c] + turning[c]
+            twists[i, 3 + c] = speed[at + 3 + c]
     return twists
 
 

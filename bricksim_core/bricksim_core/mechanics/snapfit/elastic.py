@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import compiled, crossed
 from bricksim_core.mechanics.portions import Portions, at_once
 from bricksim_core.mechanics.snapfit.cholesky import (
     Band,
@@ -326,7 +326,7 @@ def _closing_rows(
                 z = (points[v, 2] - coms[part, 2]) / STUD_PITCH
                 a, b, c = sign * normals[v, 0], sign * normals[v, 1], sign * normals[v, 2]
                 shift[0], shift[1], shift[2] = a, b, c
-                shift[3], shift[4], shift[5] = y * c - z * b, z * a - x * c, x * b - y * a
+                shift[3], shift[4], shift[5] = crossed((x, y, z), (a, b, c))
                 for axis in range(6):
                     if shift[axis] != 0.0:
                         value[used], column[used] = shift[axis], 6 * node[part] + axis
