@@ -71,6 +71,9 @@ def run_node[N: Node](
             executor.shutdown()
             node.destroy_node()
         rclpy.try_shutdown()
+        # launch repeats the interrupt of a terminal. While it ends, Python gives its own handlers
+        # up, and one that comes then would kill what has ended well.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     return code
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import launch_pytest
 import numpy as np
 import pytest
-from ament_index_python.packages import get_package_share_directory
+from ament_index_python.packages import get_package_prefix, get_package_share_directory
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, Pose, PoseStamped
 from launch import LaunchDescription
@@ -464,6 +464,33 @@ def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) ->
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("program", ["simulator", "markers", "recorder"])
+def test_an_interrupt_that_is_repeated_until_the_end_is_one(
+    program, ros_domain_id, tmp_path
+) -> None:
+    """Launch repeats what a terminal has sent, at any time until the process has ended."""
+    executable = Path(get_package_prefix("bricksim_ros")) / "lib" / "bricksim_ros" / program
+    with (
+        ros_client() as ros,
+        subprocess.Popen(
+            [executable], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path, text=True
+        ) as process,
+    ):
+        try:
+            ros.wait_for(lambda: program in ros.node.get_node_names(), "the node")
+            ros.spin_for(1.0)
+            until = time.monotonic() + 20.0
+            while process.poll() is None and time.monotonic() < until:
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.001)
+            assert process.poll() == 0
+            assert process.stdout is not None
+            output = process.stdout.read()
+            assert "Traceback" not in output, output
+        finally:
+            process.kill()
 
 
 def test_nobody_waits_busily_for_a_paused_simulation(ros_domain_id, tmp_path) -> None:
