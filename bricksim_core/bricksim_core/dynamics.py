@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bricksim_core.spatial import Array, point_velocity, shift_inertia
+from bricksim_core.compiled import compiled
+from bricksim_core.spatial import Array, point_velocity
 from bricksim_core.topology.layout import ComponentLayout
 
 
@@ -61,8 +62,28 @@ def combine(masses: Array, coms: Array, inertias: Array) -> MassProperties:
     """
     mass = float(np.sum(masses))
     com = masses @ coms / mass
-    inertia = np.sum(shift_inertia(inertias, masses, coms - com), axis=0)
-    return MassProperties(mass, com, 0.5 * (inertia + inertia.T))
+    arms = coms - com
+    squares = np.einsum("ni,ni->n", arms, arms)
+    return MassProperties(mass, com, _total_inertia(inertias, masses, arms, squares))
+
+
+@compiled
+def _total_inertia(inertias: Array, masses: Array, arms: Array, squares: Array) -> Array:
+    """(3, 3) inertia of bodies about their common centre of mass [kg m^2] (Steiner).
+
+    Args:
+        inertias: (N, 3, 3) about each body's own centre of mass [kg m^2].
+        masses: (N,) [kg].
+        arms: (N, 3) from the common centre of mass to their own [m].
+        squares: (N,) of their lengths [m^2].
+    """
+    total = np.zeros((3, 3))
+    for n in range(len(masses)):
+        for i in range(3):
+            for j in range(3):
+                shift = (squares[n] if i == j else 0.0) - arms[n, i] * arms[n, j]
+                total[i, j] += inertias[n, i, j] + masses[n] * shift
+    return 0.5 * (total + total.T)
 
 
 def in_world(body: MassProperties, world_T_body: Array) -> MassProperties:

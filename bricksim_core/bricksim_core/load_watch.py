@@ -23,7 +23,7 @@ from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
 from bricksim_core.scene import Scene
-from bricksim_core.spatial import Array, joined
+from bricksim_core.spatial import Array, cross, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
@@ -90,7 +90,7 @@ class _Pulse:
             shift: (3,) from the component's COM to its own [m].
         """
         change = self.change.copy()
-        change[:3] += np.cross(change[3:], shift)
+        change[:3] += cross(change[3:], shift)
         return replace(self, total=self.total[rows], change=change)
 
     def balanced(self, balance: Balance, dt: float) -> _Pulse:

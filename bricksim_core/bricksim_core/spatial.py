@@ -111,17 +111,3 @@ def cross(a: Array, b: Array) -> Array:
 def point_velocity(twist: Array, offset: Array) -> Array:
     """Velocity [m/s] of the point at ``offset`` [m] from the point that ``twist`` refers to."""
     return twist[..., :3] + cross(twist[..., 3:], offset)
-
-
-def shift_inertia(inertia: Array, mass: Array | float, offset: Array) -> Array:
-    """Inertia [kg m^2] about a point ``offset`` [m] away from the centre of mass (Steiner).
-
-    Args:
-        inertia: (..., 3, 3) about the centre of mass.
-        mass: (...,) [kg].
-        offset: (..., 3) from the new point to the centre of mass, same axes as ``inertia``.
-    """
-    squared = np.einsum("...i,...i->...", offset, offset)
-    outer = offset[..., :, None] * offset[..., None, :]
-    steiner = squared[..., None, None] * np.eye(3) - outer
-    return inertia + np.asarray(mass)[..., None, None] * steiner

@@ -8,10 +8,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
 _PITCH = float(PITCHES[3])
@@ -69,20 +70,33 @@ class Balance:
     def _maps(self) -> tuple[Array, Array, Array]:
         """(6, 6 N) resultant about the centre of mass of loads, (6 N, 6) the parts' momenta by unit
         of it, and (6, 6) the rigid motion by unit of it."""
-        count = len(self._masses)
-        rigid = np.zeros((count, 6, 6))
-        rigid[:] = np.eye(6)
-        for axis in range(3):
-            unit = np.zeros(3)
-            unit[axis] = 1.0
-            rigid[:, :3, 3 + axis] = cross(unit, self._arm)
-        momenta = rigid.copy()
-        momenta[:, :3] *= self._masses[:, None, None]
-        momenta[:, 3:] = self.inertias @ rigid[:, 3:]
-        resultant = rigid.reshape(-1, 6).T
-        momenta = momenta.reshape(-1, 6)
+        rigid, momenta = _rigid(self._arm, self._masses, self.inertias)
+        resultant = rigid.T
         mass = resultant @ momenta
         return resultant, np.linalg.solve(mass, momenta.T).T, np.linalg.inv(mass)
+
+
+@compiled
+def _rigid(arms: Array, masses: Array, inertias: Array) -> tuple[Array, Array]:
+    """(6 N, 6) twists of the parts by rigid twists about the centre of mass, and their momenta.
+
+    Args:
+        arms: (N, 3) scaled places from there.
+        masses: (N,) [kg].
+        inertias: (N, 3, 3) scaled [kg].
+    """
+    twists, momenta = np.zeros((6 * len(arms), 6)), np.zeros((6 * len(arms), 6))
+    for n in range(len(arms)):
+        for i in range(6):
+            twists[6 * n + i, i] = 1.0
+        x, y, z = arms[n]
+        for i, j, lever in ((0, 4, z), (0, 5, -y), (1, 3, -z), (1, 5, x), (2, 3, y), (2, 4, -x)):
+            twists[6 * n + i, j] = lever
+        for i in range(3):
+            for j in range(6):
+                momenta[6 * n + i, j] = masses[n] * twists[6 * n + i, j]
+            momenta[6 * n + 3 + i, 3:] = inertias[n, i]
+    return twists, momenta
 
 
 def balance_of(layout: ComponentLayout) -> Balance:

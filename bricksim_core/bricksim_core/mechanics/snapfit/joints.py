@@ -102,14 +102,7 @@ class Joints:
             (C, 6) wrench of the studs on the lower part [N, N m] and (C, 4) forces >= 0 at the
             corners -x-y, +x-y, +x+y, -x+y [N].
         """
-        need = pull_moments(wrench)
-        about_edges = need[:, :1] * np.repeat(self.half, 2, axis=1)
-        about_edges += need[:, [1, 1, 2, 2]] * [1.0, -1.0, 1.0, -1.0]
-        used = np.maximum((about_edges / self.tip).max(axis=1, initial=0.0), 0.0)[:, None]
-        friction = used * np.column_stack([self.pull, 0.5 * (self.tip[:, ::2] - self.tip[:, 1::2])])
-        studs = wrench.copy()
-        studs[:, 2], studs[:, 3], studs[:, 4] = friction[:, 0], friction[:, 2], -friction[:, 1]
-        return studs, spread_push(friction - need, self.half)
+        return _split(wrench, self.half, self.tip, self.pull)
 
     def take(self, index: IntArray) -> Joints:
         """Some of the joints."""
@@ -182,6 +175,27 @@ def rectangle_corners(centre: Array, half: Array) -> Array:
     return corners
 
 
+@compiled
+def _split(wrench: Array, half: Array, tip: Array, pull: Array) -> tuple[Array, Array]:
+    """`Joints.split`."""
+    studs, push = wrench.copy(), np.empty((len(wrench), 3))
+    for c in range(len(wrench)):
+        need, about_x, about_y = wrench[c, 2], -wrench[c, 4], wrench[c, 3]
+        x, y = half[c]
+        used = np.maximum(need * x + about_x, 0.0)  # NaN stays NaN
+        used = np.maximum(used / tip[c, 0], (need * x - about_x) / tip[c, 1])
+        used = np.maximum(used, (need * y + about_y) / tip[c, 2])
+        used = np.maximum(used, (need * y - about_y) / tip[c, 3])
+        friction = used * pull[c]
+        friction_x = used * (0.5 * (tip[c, 0] - tip[c, 1]))
+        friction_y = used * (0.5 * (tip[c, 2] - tip[c, 3]))
+        studs[c, 2], studs[c, 3], studs[c, 4] = friction, friction_y, -friction_x
+        push[c, 0], push[c, 1] = friction - need, friction_x - about_x
+        push[c, 2] = friction_y - about_y
+    return studs, spread_push(push, half)
+
+
+@compiled
 def spread_push(push: Array, half: Array) -> Array:
     """(C, 4) forces at the corners of rectangles that give a push and its moments, bilinearly.
 
@@ -190,14 +204,18 @@ def spread_push(push: Array, half: Array) -> Array:
             rectangle.
         half: (C, 2) half sides [m].
     """
-    total = np.maximum(push[:, 0], 0.0)
-    scale = total[:, None] * half
-    place = np.divide(push[:, 1:], scale, out=np.zeros_like(scale), where=scale > 0.0)
-    x, y = np.clip(place, -1.0, 1.0).T
-    weights = np.column_stack(
-        [(1 - x) * (1 - y), (1 + x) * (1 - y), (1 + x) * (1 + y), (1 - x) * (1 + y)]
-    )
-    return 0.25 * total[:, None] * weights
+    corners, place = np.empty((len(push), 4)), np.empty(2)
+    for c in range(len(push)):
+        total = np.maximum(push[c, 0], 0.0)
+        for k in range(2):
+            scale = total * half[c, k]
+            away = push[c, 1 + k] / scale if scale > 0.0 else 0.0
+            place[k] = np.minimum(np.maximum(away, -1.0), 1.0)
+        x, y = place
+        quarter = 0.25 * total
+        corners[c, 0], corners[c, 1] = quarter * ((1 - x) * (1 - y)), quarter * ((1 + x) * (1 - y))
+        corners[c, 2], corners[c, 3] = quarter * ((1 + x) * (1 + y)), quarter * ((1 - x) * (1 + y))
+    return corners
 
 
 def joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
