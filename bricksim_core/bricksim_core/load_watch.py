@@ -19,6 +19,7 @@ from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
 from bricksim_core.mechanics.portions import Allowance, Task
 from bricksim_core.mechanics.snapfit.balance import Balance, balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
+from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
@@ -373,18 +374,17 @@ class LoadWatch:
         bodies = self._bodies.only(wanted)
         taken = [(part, applied) for report, applied in steps for part in report.parts or (report,)]
         reports = [report for report, _ in taken]
-        if not bodies.held.any():
-            reports = [_with_fresh(report) for report in reports]
-        reports = [without_wedges(report, bodies) for report in reports]
-        loads = StepLoads(bodies, reports, self._gravity, [applied for _, applied in taken])
-        touch = Touch(*(values[:, bodies.loaded] for values in touch_of(reports, bodies)))
+        # What is still does not touch anything that is not, but for what the world holds.
+        row = without_wedges(steps_of(reports, still=bool(bodies.held.any())), bodies)
+        loads = StepLoads(bodies, row, self._gravity, [applied for _, applied in taken])
+        touch = Touch(*(values[:, bodies.loaded] for values in touch_of(row, bodies)))
         hits = touch.speed > HIT_SPEED
         rebounds = rebounding(
             touch, np.array([w.force for w in watched]), STANDARD_GRAVITY * bodies.mass
         )
         # A mean over a rebound as well would hide what loads as the engine gives them are at most.
         rebounds &= self._compression > 1.0
-        lengths: Array = np.array([report.dt / self._step for report in reports])
+        lengths: Array = row.dt / self._step
 
         def summed(wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
             factors = np.where(wanted, lengths[:, None], 0.0)
@@ -549,9 +549,3 @@ def _amount(many: int, divided: int, late: int) -> float:
     )
     spent = _USUAL + _USUAL_EACH * many + (_PART + _PART_EACH * many) * divided
     return max(whole - spent, 0.0) * max(1.0, late / usual)
-
-
-def _with_fresh(report: StepReport) -> StepReport:
-    """A report without the contacts of what is still."""
-    known = report.fresh is None or report.fresh is report.contacts
-    return report if known else replace(report, contacts=report.fresh)

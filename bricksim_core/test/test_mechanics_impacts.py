@@ -21,6 +21,7 @@ from bricksim_core.mechanics.bodies import Bodies, bodies_of
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.impacts import Span, Touch, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.slip import SlipCriterion
+from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology import BrickTopologyGraph, Structure
@@ -79,7 +80,7 @@ UP = [0.0, 0.0, 1.0]
 
 
 def speeds_of(twists, contacts: Contacts) -> np.ndarray:
-    return touch_of([report(twists, contacts)], BODIES).speed
+    return touch_of(steps_of([report(twists, contacts)]), BODIES).speed
 
 
 def test_falling_onto_the_ground_closes_at_its_speed():
@@ -114,16 +115,16 @@ def test_every_step_has_its_own_speeds():
     none = touching(np.zeros((0, 2), dtype=int), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0))
     fast, slow = [[0, 0, -1.5, 0, 0, 0], [0] * 6], [[0, 0, -0.5, 0, 0, 0], [0] * 6]
     reports = [report(fast, contacts), report(fast, none), report(slow, contacts)]
-    assert touch_of(reports, BODIES).speed[:, 0] == pytest.approx([1.5, 0.0, 0.5])
+    assert touch_of(steps_of(reports), BODIES).speed[:, 0] == pytest.approx([1.5, 0.0, 0.5])
 
 
 def test_forces_are_sums_but_where_a_robot_presses():
     points, pairs = [[0, 0, 0], [1.0, 0, 0], [0, 0, 0]], [(-1, 7), (-1, 7), (7, 8)]
     contacts = touching(pairs, points, [UP] * 3, [3.0, 1.0, 0.5])
-    (forces,) = touch_of([report(np.zeros((2, 6)), contacts)], BODIES).force
+    (forces,) = touch_of(steps_of([report(np.zeros((2, 6)), contacts)]), BODIES).force
     assert forces == pytest.approx([450.0, 50.0])  # in steps of 0.01 s
     held = touching(pairs, points, [UP] * 3, [3.0, 1.0, 0.5], others=[0, 1, -1])
-    (forces,) = touch_of([report(np.zeros((2, 6)), held)], BODIES).force
+    (forces,) = touch_of(steps_of([report(np.zeros((2, 6)), held)]), BODIES).force
     assert forces == pytest.approx([0.0, 50.0])
 
 

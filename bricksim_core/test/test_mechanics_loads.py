@@ -13,6 +13,7 @@ from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import NO_PART, BodySpec, Contacts, StepReport
 from bricksim_core.mechanics.bodies import bodies_of
 from bricksim_core.mechanics.loads import StepLoads, _acting
+from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.parts import BRICK_HEIGHT, STUD_PITCH, BrickShape
 from bricksim_core.spatial import transform, transform_points
 from bricksim_core.topology.graph import BrickTopologyGraph
@@ -81,7 +82,7 @@ def loads_in(layout, report, gravity=GRAVITY, applied=None, fixed=False) -> Resu
     """A single component in one step."""
     component = int(report.component_ids[0])
     bodies = bodies_of({component: layout}, [component], [component] if fixed else [])
-    known = StepLoads(bodies, [report], gravity, [applied or {}])
+    known = StepLoads(bodies, steps_of([report]), gravity, [applied or {}])
     rotation = report.previous_world_T_component[0, :3, :3]
     next_rotation = report.world_T_component[0, :3, :3]
     before, after = report.previous_twist[0], report.twist[0]
@@ -326,7 +327,7 @@ def test_contacts_act_on_both_bricks_in_opposite_ways():
     poses, still = [np.eye(4)] * 4, [np.zeros(6)] * 4
     report = report_of(poses, still, poses, still, contacts)
     bodies = bodies_of(layouts, wanted)
-    part, at, wrench = _acting(bodies, [report, report], ())
+    part, at, wrench = _acting(bodies, steps_of([report, report]), ())
     arms = np.cross(np.array(contacts.position) - bodies.local[0], contacts.impulse)
     found = sorted(zip(at.tolist(), part.tolist(), (DT * wrench[:, 2]).tolist(), strict=True))
     once = [(0, -2.0), (0, 5.0), (1, 2.0)]
@@ -378,7 +379,7 @@ def test_steps_of_several_components_add_up_to_single_ones():
     bodies = bodies_of(layouts, [first, second], [second])
     weights = rng.uniform(0.0, 1.0, size=(4, 2))
     weights[1, 0] = 0.0
-    loads = StepLoads(bodies, reports, GRAVITY, applied).summed(weights)
+    loads = StepLoads(bodies, steps_of(reports), GRAVITY, applied).summed(weights)
     for column, component in enumerate((first, second)):
         expected = np.zeros((len(layouts[component].part_ids), 6))
         for s, report in enumerate(reports):

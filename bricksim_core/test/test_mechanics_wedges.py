@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import piqp
 import pytest
@@ -10,13 +12,18 @@ from engine_suite import total_energy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bricksim_core.engines.protocol import Contacts, StepReport
 from bricksim_core.events import Cause
 from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
+from bricksim_core.mechanics.bodies import bodies_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
-from bricksim_core.mechanics.wedges import least_forces, relieved
+from bricksim_core.mechanics.steps import steps_of
+from bricksim_core.mechanics.wedges import least_forces, relieved, without_wedges
+from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import Simulator
+from bricksim_core.topology.graph import BrickTopologyGraph
 
 
 def resultant_of(arms, forces) -> np.ndarray:
@@ -85,6 +92,32 @@ def test_a_tooth_in_its_gap_carries_what_moves_it() -> None:
     np.testing.assert_allclose(least, [(1, 0, 0), (1, 0, 0), (0, 0, 0), (0, 0, 0)], atol=1e-9)
     alone = relieved(sides[:2], places[:2], forces[:2])
     np.testing.assert_array_equal(alone, forces[:2])
+
+
+def test_only_steps_with_wedges_are_relieved() -> None:
+    """A tooth in its gap, tight in the second of three steps and loose in the others."""
+    graph = BrickTopologyGraph()
+    parts = [graph.add_part(BrickShape(2, 2)) for _ in range(2)]
+    bodies = bodies_of({graph.component_of(p): graph.layout(graph.component_of(p)) for p in parts})
+    bodies = replace(bodies, mass=np.array([graph.part(p).shape.mass for p in parts]))
+    places = np.array([(x, 0.0, z) for x in (-0.004, 0.004) for z in (0.0, 0.01)])
+    sides = np.array([(1.0, 0.0, 0.0)] * 2 + [(-1.0, 0.0, 0.0)] * 2)
+    reports = []
+    for tightness in (1e-4, 1.0, 1e-4):
+        sizes = tightness * np.array([5.01, 5.01, 5.0, 5.0])
+        lower, upper = (np.full(4, part) for part in parts)
+        shapes, impulses = np.zeros(4, dtype=np.int64), sizes[:, None] * sides
+        contacts = Contacts(
+            lower, upper, shapes, shapes, shapes - 1, ("ground",), places, sides, sizes, impulses
+        )
+        poses, twists = np.tile(np.eye(4), (2, 1, 1)), np.zeros((2, 6))
+        reports.append(StepReport(0.0, 0.01, np.arange(2), poses, twists, poses, twists, contacts))
+    steps = steps_of(reports)
+    found = without_wedges(steps, bodies).contacts
+    expected = steps.contacts.impulse.copy()
+    expected[4:8] = 0.01 * np.array([(1, 0, 0), (1, 0, 0), (0, 0, 0), (0, 0, 0)])
+    np.testing.assert_allclose(found.impulse, expected, atol=1e-9)
+    np.testing.assert_allclose(found.normal_impulse, np.abs(expected[:, 0]), atol=1e-9)
 
 
 @pytest.mark.parametrize("height", [0.3, 0.5])

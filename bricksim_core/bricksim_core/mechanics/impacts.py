@@ -14,7 +14,6 @@ both would hide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
-from bricksim_core.engines.protocol import StepReport
 from bricksim_core.mechanics.bodies import Bodies
+from bricksim_core.mechanics.steps import Steps
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -115,25 +114,71 @@ def split_impacts(
     return spans
 
 
-def touch_of(reports: Sequence[StepReport], bodies: Bodies) -> Touch:
+def touch_of(steps: Steps, bodies: Bodies) -> Touch:
     """How each component touches things in S steps."""
-    shape = len(reports), len(bodies.coms)
+    contacts, shape = steps.contacts, (len(steps), len(bodies.coms))
     touch = Touch(np.zeros(shape), np.zeros(shape))
-    for report, speed, force in zip(reports, *touch, strict=True):
-        contacts = report.contacts
-        if len(contacts):
-            robots = np.array([name != "ground" for name in contacts.names], dtype=np.bool_)
-            _touch(
-                contacts.part_a, contacts.part_b, contacts.other, robots, contacts.normal,
-                contacts.position, contacts.normal_impulse, bodies.part_ids, bodies.row,
-                bodies.coms, report.previous_world_T_component, report.previous_twist,
-                report.dt, speed, force,
-            )  # fmt: skip
+    if len(contacts):
+        robots = np.array([name != "ground" for name in contacts.names], dtype=np.bool_)
+        _touch(
+            contacts.part_a, contacts.part_b, contacts.other, robots, contacts.normal,
+            contacts.position, contacts.normal_impulse, steps.first, bodies.part_ids, bodies.row,
+            bodies.coms, steps.poses, steps.twists, steps.dt, touch.speed, touch.force,
+        )  # fmt: skip
     return touch
 
 
 @compiled
 def _touch(
+    part_a: IntArray,
+    part_b: IntArray,
+    other: IntArray,
+    robots: NDArray[np.bool_],
+    normal: Array,
+    position: Array,
+    impulse: Array,
+    first: IntArray,
+    part_ids: IntArray,
+    rows: IntArray,
+    coms: Array,
+    poses: Array,
+    twists: Array,
+    dt: Array,
+    speeds: Array,
+    forces: Array,
+) -> None:
+    """Writes speeds and forces of S steps; see `Touch`.
+
+    Args:
+        part_a: (C,) like the six after it but `robots`, see `Contacts`.
+        part_b: (C,)
+        other: (C,)
+        robots: (N,) which of the things that are no brick are robots' links.
+        normal: (C, 3)
+        position: (C, 3) [m].
+        impulse: (C,) along the normals [N s].
+        first: (S + 1,) where the contacts of each step begin; see `Steps`.
+        part_ids: (A,) like the two after it, see `Bodies`.
+        rows: (A,)
+        coms: (K, 3) [m].
+        poses: (S, K, 4, 4) world_T_component at the start of the steps [m].
+        twists: (S, K, 6) velocities there [m/s, rad/s].
+        dt: (S,) lengths of the steps [s].
+        speeds: (S, K) to be written [m/s].
+        forces: (S, K) to be written [N].
+    """
+    for s in range(len(dt)):
+        own = slice(first[s], first[s + 1])
+        if own.stop > own.start:
+            _touch_in_step(
+                part_a[own], part_b[own], other[own], robots, normal[own], position[own],
+                impulse[own], part_ids, rows, coms, poses[s], twists[s], dt[s],
+                speeds[s], forces[s],
+            )  # fmt: skip
+
+
+@compiled
+def _touch_in_step(
     part_a: IntArray,
     part_b: IntArray,
     other: IntArray,
@@ -150,25 +195,7 @@ def _touch(
     speeds: Array,
     forces: Array,
 ) -> None:
-    """Writes the speeds and forces of a step; see `Touch`.
-
-    Args:
-        part_a: (C,) like the six after it but `robots`, see `Contacts`.
-        part_b: (C,)
-        other: (C,)
-        robots: (N,) which of the things that are no brick are robots' links.
-        normal: (C, 3)
-        position: (C, 3) [m].
-        impulse: (C,) along the normals [N s].
-        part_ids: (A,) like the two after it, see `Bodies`.
-        rows: (A,)
-        coms: (K, 3) [m].
-        poses: (K, 4, 4) world_T_component at the start of the step [m].
-        twists: (K, 6) velocities there [m/s, rad/s].
-        dt: Length of the step [s].
-        speeds: (K,) to be written [m/s].
-        forces: (K,) to be written [N].
-    """
+    """The same for one step: arguments as in `_touch`, those of the step."""
     total, weighted = np.zeros(len(coms)), np.zeros(len(coms))
     driven = np.zeros(len(coms), dtype=np.bool_)
     ends = np.empty(2, dtype=np.int64)

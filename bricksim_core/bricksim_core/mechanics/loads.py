@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import Vector, compiled, crossed
-from bricksim_core.engines.protocol import StepReport
 from bricksim_core.mechanics.bodies import Bodies
+from bricksim_core.mechanics.steps import Steps
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -36,7 +36,7 @@ class StepLoads:
 
     Args:
         bodies: The scene during the steps.
-        reports: The steps.
+        steps: The steps.
         gravity: (3,) world [m/s^2].
         applied: For each step, (6,) force [N] and torque about the part's COM [N m], world axes,
             by part id; ids of other components are passed over.
@@ -49,24 +49,17 @@ class StepLoads:
     def __init__(
         self,
         bodies: Bodies,
-        reports: Sequence[StepReport],
+        steps: Steps,
         gravity: Array,
         applied: Sequence[Mapping[int, Array]] = (),
     ) -> None:
         self._bodies = bodies
-        self._part, self._step, self._wrench = _acting(bodies, reports, applied)
-        shape = (len(reports), len(bodies.loaded))
-        total = np.zeros((*shape, 6))
-        _add_up(self._part, self._step, self._wrench, bodies.owner, bodies.arms, total)
-        self.acceleration, self.spin = np.empty((*shape, 3)), np.empty((*shape, 3))
-        self._squares, self._against = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
-        for s, report in enumerate(reports):
-            _accelerate(
-                bodies.loaded, bodies.held, bodies.mass, bodies.inertia, bodies.mobility, gravity,
-                report.previous_world_T_component, report.previous_twist,
-                report.world_T_component, report.twist, total[s],
-                self.acceleration[s], self.spin[s], self._squares[s], self._against[s],
-            )  # fmt: skip
+        self._part, self._step, self._wrench = _acting(bodies, steps, applied)
+        self.acceleration, self.spin, self._squares, self._against = _accelerations(
+            self._part, self._step, self._wrench, bodies.owner, bodies.arms,
+            bodies.loaded, bodies.held, bodies.mass, bodies.inertia, bodies.mobility, gravity,
+            steps.poses, steps.twists, steps.next_poses, steps.next_twists,
+        )  # fmt: skip
 
     def summed(self, weights: Array) -> Array:
         """(P, 6) sums over the steps of the loads on the loaded parts, component axes [N, N m].
@@ -94,7 +87,7 @@ class StepLoads:
 
 
 def _acting(
-    bodies: Bodies, reports: Sequence[StepReport], applied: Sequence[Mapping[int, Array]]
+    bodies: Bodies, steps: Steps, applied: Sequence[Mapping[int, Array]]
 ) -> tuple[IntArray, IntArray, Array]:
     """Contacts and applied wrenches on loaded parts.
 
@@ -103,20 +96,19 @@ def _acting(
         COMs, component axes [N, N m].
     """
     given = [(s, *one) for s, wrenches in enumerate(applied) for one in _loaded(bodies, wrenches)]
-    most = 2 * sum(len(report.contacts) for report in reports) + len(given)
+    contacts = steps.contacts
+    most = 2 * len(contacts) + len(given)
     part, step = np.empty((2, most), dtype=np.int64)
     wrench, count = np.empty((most, 6)), 0
-    for s, report in enumerate(reports):
-        contacts = report.contacts
-        if len(contacts):
-            count = _act(
-                contacts.part_a, contacts.part_b, contacts.impulse, contacts.position,
-                report.dt, s, bodies.part_ids, bodies.place, bodies.owner, bodies.loaded,
-                bodies.local, report.previous_world_T_component, part, step, wrench, count,
-            )  # fmt: skip
+    if len(contacts):
+        count = _act(
+            contacts.part_a, contacts.part_b, contacts.impulse, contacts.position, steps.first,
+            steps.dt, bodies.part_ids, bodies.place, bodies.owner, bodies.loaded, bodies.local,
+            steps.poses, part, step, wrench,
+        )  # fmt: skip
     for s, place, value in given:
         row = bodies.loaded[bodies.owner[place]]
-        rotation = reports[s].previous_world_T_component[row, :3, :3]
+        rotation = steps.poses[s, row, :3, :3]
         part[count], step[count] = place, s
         wrench[count] = (np.reshape(value, (2, 3)) @ rotation).ravel()
         count += 1
@@ -139,8 +131,8 @@ def _act(
     part_b: IntArray,
     impulse: Array,
     position: Array,
-    dt: float,
-    number: int,
+    first: IntArray,
+    dt: Array,
     part_ids: IntArray,
     place: IntArray,
     owner: IntArray,
@@ -150,33 +142,30 @@ def _act(
     part: IntArray,
     step: IntArray,
     wrench: Array,
-    count: int,
 ) -> int:
-    """Writes what the contacts of a step do to loaded parts behind the first `count` rows.
+    """Writes what the contacts of S steps do to loaded parts; returns how many rows that are.
 
     Args:
         part_a: (C,) parts that get the opposite of the impulses, negative for what is no brick.
         part_b: (C,) parts that get them.
         impulse: (C, 3) world [N s].
         position: (C, 3) world [m].
-        dt: Length of the step [s].
-        number: Which step it is.
+        first: (S + 1,) where the contacts of each step begin; see `Steps`.
+        dt: (S,) lengths of the steps [s].
         part_ids: (A,) like the four after it, see `Bodies`.
         place: (A,)
         owner: (P,)
         loaded: (W,)
         local: (P, 3) [m].
-        poses: (K, 4, 4) world_T_component at the start of the step [m].
+        poses: (S, K, 4, 4) world_T_component at the start of each step [m].
         part: (M,) indices of loaded parts, to be written.
         step: (M,) steps, to be written.
         wrench: (M, 6) wrenches about the parts' COMs, component axes [N, N m], to be written.
-        count: Rows written before.
-
-    Returns:
-        How many rows are written now.
     """
-    lever = np.empty(3)
+    lever, count, s = np.empty(3), 0, 0
     for c in range(len(part_b)):
+        while c >= first[s + 1]:
+            s += 1
         for end in range(2):
             brick = part_b[c] if end == 0 else part_a[c]
             if brick < 0:
@@ -188,21 +177,21 @@ def _act(
             if p < 0:
                 continue
             k = loaded[owner[p]]
-            factor = (1.0 if end == 0 else -1.0) / dt
+            factor = (1.0 if end == 0 else -1.0) / dt[s]
             x, y, z = impulse[c, 0], impulse[c, 1], impulse[c, 2]
             u, v, w = (
-                position[c, 0] - poses[k, 0, 3],
-                position[c, 1] - poses[k, 1, 3],
-                position[c, 2] - poses[k, 2, 3],
+                position[c, 0] - poses[s, k, 0, 3],
+                position[c, 1] - poses[s, k, 1, 3],
+                position[c, 2] - poses[s, k, 2, 3],
             )
             for i in range(3):
-                along_x, along_y, along_z = poses[k, 0, i], poses[k, 1, i], poses[k, 2, i]
+                along_x, along_y, along_z = poses[s, k, 0, i], poses[s, k, 1, i], poses[s, k, 2, i]
                 wrench[count, i] = factor * (x * along_x + y * along_y + z * along_z)
                 lever[i] = u * along_x + v * along_y + w * along_z - local[p, i]
             force = wrench[count, 0], wrench[count, 1], wrench[count, 2]
             moment = crossed((lever[0], lever[1], lever[2]), force)
             wrench[count, 3], wrench[count, 4], wrench[count, 5] = moment
-            part[count], step[count] = p, number
+            part[count], step[count] = p, s
             count += 1
     return count
 
@@ -220,6 +209,42 @@ def _add_up(
         for i in range(3):
             total[s, k, i] += wrench[m, i]
             total[s, k, 3 + i] += wrench[m, 3 + i] + moment[i]
+
+
+@compiled
+def _accelerations(
+    part: IntArray,
+    step: IntArray,
+    wrench: Array,
+    owner: IntArray,
+    arms: Array,
+    loaded: IntArray,
+    held: NDArray[np.bool_],
+    mass: Array,
+    inertia: Array,
+    mobility: Array,
+    gravity: Array,
+    poses: Array,
+    twists: Array,
+    next_poses: Array,
+    next_twists: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """(S, W, ...) accelerations, angular ones, `squares` and `against` of S steps.
+
+    Arguments from ``loaded`` on and results are those of `_accelerate`, for each step; the first
+    five are those of `_add_up`.
+    """
+    shape = (len(poses), len(loaded))
+    total = np.zeros((*shape, 6))
+    _add_up(part, step, wrench, owner, arms, total)
+    acceleration, spin = np.empty((*shape, 3)), np.empty((*shape, 3))
+    squares, against = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
+    for s in range(len(poses)):
+        _accelerate(
+            loaded, held, mass, inertia, mobility, gravity, poses[s], twists[s], next_poses[s],
+            next_twists[s], total[s], acceleration[s], spin[s], squares[s], against[s],
+        )  # fmt: skip
+    return acceleration, spin, squares, against
 
 
 @compiled

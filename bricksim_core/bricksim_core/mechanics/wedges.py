@@ -16,10 +16,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.engines.protocol import StepReport
+from bricksim_core.compiled import compiled
+from bricksim_core.engines.contact_lists import take_contacts
+from bricksim_core.engines.protocol import Contacts
 from bricksim_core.mechanics.bodies import Bodies
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
+from bricksim_core.mechanics.steps import Steps
 from bricksim_core.spatial import Array, cross
+from bricksim_core.topology.layout import IntArray
 
 _HEAVY = 20.0
 """Normal forces between bricks [weights of all components] below which nothing is looked at."""
@@ -37,18 +41,41 @@ _FAINT = 1e-9
 """Part of their mean stiffness that contacts have at least, where none of them pushes."""
 
 
-def without_wedges(report: StepReport, bodies: Bodies) -> StepReport:
-    """A step with contacts between bricks that press against each other relieved.
+def without_wedges(steps: Steps, bodies: Bodies) -> Steps:
+    """Steps with contacts between bricks that press against each other relieved.
 
     Args:
-        report: The step.
-        bodies: The scene during it.
+        steps: The steps.
+        bodies: The scene during them.
     """
-    contacts = report.contacts
+    contacts = steps.contacts
+    pressing = _pressing(contacts.part_a, contacts.normal_impulse, steps.first) / steps.dt
+    heavy = np.flatnonzero(pressing > _HEAVY * STANDARD_GRAVITY * float(bodies.mass.sum()))
+    if not len(heavy):
+        return steps
+    impulse, along = contacts.impulse.copy(), contacts.normal_impulse.copy()
+    for s in heavy.tolist():
+        own = slice(*steps.first[s : s + 2].tolist())
+        impulse[own] = _relieved(take_contacts(contacts, own), bodies)
+        normal = contacts.normal[own]
+        along[own] = np.maximum(np.einsum("ci,ci->c", impulse[own], normal), 0.0)
+    return replace(steps, contacts=replace(contacts, impulse=impulse, normal_impulse=along))
+
+
+@compiled
+def _pressing(part_a: IntArray, normal_impulse: Array, first: IntArray) -> Array:
+    """(S,) sums of the normal impulses between bricks [N s]; ``first`` as in `Steps`."""
+    sums = np.zeros(len(first) - 1)
+    for s in range(len(sums)):
+        for c in range(first[s], first[s + 1]):
+            if part_a[c] >= 0:
+                sums[s] += normal_impulse[c]
+    return sums
+
+
+def _relieved(contacts: Contacts, bodies: Bodies) -> Array:
+    """(C, 3) impulses of a step's contacts [N s], with those between bricks relieved."""
     between = np.flatnonzero(contacts.part_a >= 0)
-    pressing = float(contacts.normal_impulse[between].sum()) / report.dt
-    if pressing <= _HEAVY * STANDARD_GRAVITY * float(bodies.mass.sum()):
-        return report
     a, b = (bodies.row[bodies.find(c[between])] for c in (contacts.part_a, contacts.part_b))
     _, pair = np.unique(np.minimum(a, b) * len(bodies.coms) + np.maximum(a, b), return_inverse=True)
     # Contacts of two bodies may name either of them first; all forces are on the one of lower row.
@@ -60,8 +87,7 @@ def without_wedges(report: StepReport, bodies: Bodies) -> StepReport:
         impulse[rows] = toward * relieved(
             toward * contacts.normal[rows], contacts.position[rows], toward * impulse[rows]
         )
-    along = np.maximum(np.einsum("ci,ci->c", impulse, contacts.normal), 0.0)
-    return replace(report, contacts=replace(contacts, impulse=impulse, normal_impulse=along))
+    return impulse
 
 
 def relieved(normals: Array, positions: Array, forces: Array) -> Array:
