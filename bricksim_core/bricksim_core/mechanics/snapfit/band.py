@@ -52,6 +52,16 @@ def multiplied_back(value: Array, column: IntArray, start: IntArray, x: Array, s
 
 
 @compiled
+def filled(value: Array, column: IntArray, start: IntArray, size: int) -> Array:
+    """(R, n) A with all of its zeros; see `multiplied_back`."""
+    matrix = np.zeros((len(start) - 1, size))
+    for r in range(len(matrix)):
+        for p in range(start[r], start[r + 1]):
+            matrix[r, column[p]] = value[p]
+    return matrix
+
+
+@compiled
 def band_width(column: IntArray, start: IntArray) -> int:
     """w: how many diagonals from the main one downwards A' W A has for a sparse A and a W that is
     made of blocks of rows with entries in the same sixes of columns.

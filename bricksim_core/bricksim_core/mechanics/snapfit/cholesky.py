@@ -44,9 +44,6 @@ _PORTION = 1.5
 _WITHIN = 0.6e7
 """Multiplications within a band that cost as much as one."""
 
-_BELOW = np.arange(6) - np.arange(6)[:, None]
-"""By column and row within a block, how far below the diagonal an entry lies."""
-
 
 @dataclass(frozen=True, eq=False)
 class Front:
@@ -230,19 +227,11 @@ class Band:
     """
 
     def __init__(self, row: IntArray, column: IntArray, count: int) -> None:
-        self._count, self._width = 6 * count, 6 * int((row - column).max(initial=0)) + 6
-        start = 6 * (row - column) + 6 * column * self._width
-        inside = _BELOW + (np.arange(6) * self._width)[:, None]
-        place = (start[:, None, None] + inside).reshape(-1)
-        lower = ((_BELOW >= 0) | (row > column)[:, None, None]).reshape(-1)
-        self._chosen = np.flatnonzero(lower)
-        self._place = place[self._chosen]
+        self._row, self._column, self._count = row, column, count
 
     def filled(self, value: Array) -> Array:
         """(w, 6 n) band of a matrix with given (M, 6, 6) transposed blocks."""
-        chosen = value.reshape(-1)[self._chosen]
-        band = np.bincount(self._place, chosen, self._count * self._width)
-        return band.reshape(self._width, self._count, order="F")
+        return _band_of(self._row, self._column, value, self._count).T
 
 
 def band_cost(band: Array) -> float:
@@ -313,6 +302,22 @@ def _portions(blocks: list[int], costs: list[float]) -> list[tuple[list[int], fl
         before, cost = portions[-1]
         portions[-1] = [*before, block], cost + costs[block]
     return portions
+
+
+@compiled
+def _band_of(row: IntArray, column: IntArray, value: Array, count: int) -> Array:
+    """(6 n, w) the band of `Band.filled`, column by column."""
+    width = 6
+    for e in range(len(row)):
+        width = max(width, 6 * (row[e] - column[e]) + 6)
+    band = np.zeros((6 * count, width))
+    for e in range(len(row)):
+        below = 6 * (row[e] - column[e])
+        for i in range(6):
+            # Of blocks on the diagonal the lower triangle only.
+            for j in range(0 if below else i, 6):
+                band[6 * column[e] + i, below + j - i] += value[e, i, j]
+    return band
 
 
 @compiled

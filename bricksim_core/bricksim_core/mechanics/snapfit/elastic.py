@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled, crossed
 from bricksim_core.mechanics.portions import Portions, at_once
+from bricksim_core.mechanics.snapfit.band import filled, multiplied
 from bricksim_core.mechanics.snapfit.cholesky import (
     Band,
     BandCholesky,
@@ -83,7 +84,7 @@ class ElasticStructure:
             GROUND.
         free: (F,) indices of the 6 N scaled displacements that are free.
         stiffness: (6 J,) scaled stiffness [N/m].
-        strain: (6 J, F) sparse J^T.
+        strain: Values, columns and beginnings of the rows of the sparse (6 J, F) J^T.
     """
 
     def __init__(
@@ -104,22 +105,13 @@ class ElasticStructure:
         self.node[self._parts] = np.arange(len(self._parts))
         self.free = (6 * self._parts[:, None] + np.arange(6)).reshape(-1)
         self.stiffness = (stiffness / PITCHES**2).reshape(-1)
-        self.strain = self._strain()
+        self.strain = _strain_rows(lower, upper, centres, coms, self.node)
         self._origin = origin
 
     @cached_property
     def jacobian(self) -> sp.csc_array:
         """(F, 6 J) sparse J."""
-        strain = self.strain
-        shape = (len(self.free), len(self.stiffness))
-        return sp.csc_array((strain.data, strain.indices, strain.indptr), shape=shape)
-
-    def _strain(self) -> sp.csr_array:
-        """J^T row by row: what a joint's opening is made of."""
-        value, column, start = _strain_rows(
-            self.lower, self.upper, self.centres, self._coms, self.node
-        )
-        return sp.csr_array((value, column, start), shape=(len(start) - 1, len(self.free)))
+        return sp.csc_array(self.strain, shape=(len(self.free), len(self.stiffness)))
 
     def closing(
         self, low: IntArray, high: IntArray, points: Array, normals: Array
@@ -162,7 +154,7 @@ class ElasticStructure:
     def _factored(self) -> Portions[BandCholesky | BlockCholesky | DenseCholesky]:
         if len(self.free) <= DENSE:
             self._origin = None
-            strain = self.strain.toarray()
+            strain = filled(*self.strain, len(self.free))
             return DenseCholesky((strain * self.stiffness[:, None]).T @ strain)
         a, b = self.node[self.lower], self.node[self.upper]
         both = (a >= 0) & (b >= 0)
@@ -191,30 +183,13 @@ class ElasticStructure:
             place: (n,) places of the parts in the order of elimination.
             wanted: (n,) which places' columns are.
         """
-        # One more place for what is held: it comes last.
-        count = len(place)
-        place, wanted = np.append(place, count), np.append(wanted, False)
-        a, b = place[self.node[self.lower]], place[self.node[self.upper]]
-        between = wanted[np.minimum(a, b)] & (np.maximum(a, b) < count)
-        some = np.flatnonzero(wanted[a] | wanted[b])
-        low, high = self._maps(some, self.lower), self._maps(some, self.upper)
-        stiff = self.stiffness.reshape(-1, 6)[some]
-        weighted_low, weighted_high = low * stiff[:, None, :], high * stiff[:, None, :]
-        a, b, across = a[some], b[some], between[some]
-        on_a, on_b = wanted[a], wanted[b]
-        # Blocks are stored transposed, the later part's along the rows of the matrix.
-        later = (a > b)[across, None, None]
-        mixed = -weighted_low[across] @ np.swapaxes(high[across], 1, 2)
-        mixed = np.where(later, np.swapaxes(mixed, 1, 2), mixed)
-        row = np.concatenate([a[on_a], b[on_b], np.maximum(a, b)[across]])
-        column = np.concatenate([a[on_a], b[on_b], np.minimum(a, b)[across]])
-        own_low = weighted_low[on_a] @ np.swapaxes(low[on_a], 1, 2)
-        own_high = weighted_high[on_b] @ np.swapaxes(high[on_b], 1, 2)
-        return row, column, np.concatenate([own_low, own_high, mixed])
-
-    def _maps(self, joints: IntArray, parts: IntArray) -> Array:
-        """(M, 6, 6) scaled wrenches about parts' COMs by scaled wrenches of some joints."""
-        return wrench_maps(self.centres[joints], self._coms[parts[joints]])
+        row, column, turned, left, right = _halves(
+            place, wanted, self.node[self.lower], self.node[self.upper], self.lower, self.upper,
+            self.centres, self._coms, self.stiffness.reshape(-1, 6),
+        )  # fmt: skip
+        value = left @ np.swapaxes(right, 1, 2)
+        value[turned] = np.swapaxes(value[turned], 1, 2)
+        return row, column, value
 
     def fronts(self) -> tuple[Dissection, list[Front | None]] | None:
         """What others can take over: the dissection, and the fronts known so far; None where it was
@@ -247,18 +222,11 @@ class ElasticStructure:
 
     def loads(self, joints: IntArray, wrenches: Array) -> Array:
         """(M, F) loads J w by (M, 6) scaled wrenches [N], each at one joint."""
-        strain, size = self.strain, len(self.free)
-        loads = np.zeros((len(joints), size))
-        for load, joint, wrench in zip(loads, joints.tolist(), wrenches, strict=True):
-            ends = strain.indptr[6 * joint : 6 * joint + 7]
-            entries = slice(int(ends[0]), int(ends[-1]))
-            values = strain.data[entries] * np.repeat(wrench, np.diff(ends))
-            load[:] = np.bincount(strain.indices[entries], values, size)
-        return loads
+        return _joint_loads(*self.strain, joints, wrenches, len(self.free))
 
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
-        return (self.stiffness * (self.strain @ displacements)).reshape(-1, 6)
+        return (self.stiffness * multiplied(*self.strain, displacements)).reshape(-1, 6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,6 +275,96 @@ class Origin:
             dissection, same = larger
             known = [known[block] if block >= 0 else None for block in same.tolist()]
         return dissection, known
+
+
+@compiled
+def _halves(
+    place: IntArray,
+    wanted: NDArray[np.bool_],
+    a: IntArray,
+    b: IntArray,
+    lower: IntArray,
+    upper: IntArray,
+    centres: Array,
+    coms: Array,
+    stiffness: Array,
+) -> tuple[IntArray, IntArray, NDArray[np.bool_], Array, Array]:
+    """The blocks of `ElasticStructure._blocks` as products.
+
+    Args:
+        place: (n,) places of the parts in the order of elimination.
+        wanted: (n,) which places' columns are.
+        a: (J,) number of each joint's lower part among those that are free, -1 for others.
+        b: (J,) of the upper one.
+        lower: (J,) index of the lower part.
+        upper: (J,) index of the upper part.
+        centres: (J, 3) points of the joints [m].
+        coms: (N, 3) centres of mass [m].
+        stiffness: (J, 6) scaled [N/m].
+
+    Returns:
+        (M,) rows and columns; (M,) blocks to be transposed; (M, 6, 6) left factors and transposed
+        right ones.
+    """
+    joints = len(a)
+    # Those of lower parts, of upper parts, and between them.
+    chosen = np.zeros((3, joints), dtype=np.bool_)
+    count = 0
+    for j in range(joints):
+        p, q = a[j] >= 0, b[j] >= 0
+        chosen[0, j] = p and wanted[place[a[j]]]
+        chosen[1, j] = q and wanted[place[b[j]]]
+        chosen[2, j] = p and q and wanted[min(place[a[j]], place[b[j]])]
+        count += int(chosen[0, j]) + int(chosen[1, j]) + int(chosen[2, j])
+    row, column = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    turned = np.zeros(count, dtype=np.bool_)
+    left, right = np.empty((count, 6, 6)), np.empty((count, 6, 6))
+    at = 0
+    for kind in range(3):
+        for j in range(joints):
+            if not chosen[kind, j]:
+                continue
+            one, other = (b[j], b[j]) if kind == 1 else (a[j], a[j])
+            if kind == 2:
+                other = b[j]
+            row[at], column[at] = max(place[one], place[other]), min(place[one], place[other])
+            # Blocks are stored transposed, the later part's along the rows of the matrix.
+            turned[at] = place[one] > place[other]
+            _put_map(centres[j], coms[upper[j] if kind == 1 else lower[j]], left[at])
+            _put_map(centres[j], coms[lower[j] if kind == 0 else upper[j]], right[at])
+            for r in range(6):
+                for c in range(6):
+                    stiff = left[at, r, c] * stiffness[j, c]
+                    left[at, r, c] = -stiff if kind == 2 else stiff
+            at += 1
+    return row, column, turned, left, right
+
+
+@compiled
+def _put_map(point: Array, com: Array, target: Array) -> None:
+    """Writes the map of `wrench_maps` for one point."""
+    x, y = (point[0] - com[0]) / STUD_PITCH, (point[1] - com[1]) / STUD_PITCH
+    z = (point[2] - com[2]) / STUD_PITCH
+    target[:] = 0.0
+    for c in range(6):
+        target[c, c] = 1.0
+    target[3, 1], target[3, 2] = -z, y
+    target[4, 0], target[4, 2] = z, -x
+    target[5, 0], target[5, 1] = -y, x
+
+
+@compiled
+def _joint_loads(
+    value: Array, column: IntArray, start: IntArray, joints: IntArray, wrenches: Array, size: int
+) -> Array:
+    """`ElasticStructure.loads` by the rows of J^T."""
+    loads = np.zeros((len(joints), size))
+    for k in range(len(joints)):
+        for c in range(6):
+            r = 6 * joints[k] + c
+            for p in range(start[r], start[r + 1]):
+                loads[k, column[p]] += value[p] * wrenches[k, c]
+    return loads
 
 
 @compiled

@@ -37,6 +37,8 @@ def ground_rows(half: Array, weight: float, constants: SnapFitConstants) -> Arra
         constants: For the friction.
     """
     rows = np.zeros((len(half), ROWS, 6))
+    if not len(half):
+        return rows
     sides = np.repeat(half, 2, axis=1)
     tips = rows[:, :4]
     tips[:, :, 2] = 1.0

@@ -17,7 +17,7 @@ torque) adds to the tipping rows, counts alone under a push, and is left out of 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
@@ -106,12 +106,41 @@ class Joints:
 
     def take(self, index: IntArray) -> Joints:
         """Some of the joints."""
-        return Joints(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return self.between(self.lower[index], self.upper[index], index)
+
+    def between(self, lower: IntArray, upper: IntArray, index: IntArray) -> Joints:
+        """Some of the joints, with other numbers of their parts."""
+        return Joints(
+            lower, upper,
+            *_taken(
+                index, self.centre, self.half, self.studs, self.pull, self.tip, self.shear,
+                self.twist, self.stiffness,
+            ),
+        )  # fmt: skip
 
     @cached_property
     def corners(self) -> Array:
         """(C, 4, 3) corners of the overlaps [m], in the order of `split`."""
         return rectangle_corners(self.centre, self.half)
+
+
+@compiled
+def _taken(
+    index: IntArray,
+    centre: Array,
+    half: Array,
+    studs: IntArray,
+    pull: Array,
+    tip: Array,
+    shear: Array,
+    twist: Array,
+    stiffness: Array,
+) -> tuple[Array, Array, IntArray, Array, Array, Array, Array, Array]:
+    """Some rows of the arrays of `Joints`."""
+    return (
+        centre[index], half[index], studs[index], pull[index], tip[index], shear[index],
+        twist[index], stiffness[index],
+    )  # fmt: skip
 
 
 @compiled
@@ -237,7 +266,7 @@ def joints_of_piece(
         joints: Of the earlier component, whose frame it has, with these constants.
         index: (C,) where its joints are among them.
     """
-    piece = replace(joints.take(index), lower=layout.stud_index, upper=layout.hole_index)
+    piece = joints.between(layout.stud_index, layout.hole_index, index)
     _KNOWN[layout] = constants, piece
     return piece
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.geometry import GROUND, FaceContacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.spatial import Array
@@ -40,19 +41,27 @@ class Pushes:
         Args:
             index: (N,) index of each part in the piece, negative for others.
         """
-        kept = np.flatnonzero((index[self.low] >= 0) & (index[self.high] >= 0))
-        return Pushes(
-            low=index[self.low[kept]],
-            high=index[self.high[kept]],
-            point=self.point[kept],
-            normal=self.normal[kept],
-            gap=self.gap[kept],
-        )
+        return Pushes(*_within(index, self.low, self.high, self.point, self.normal, self.gap))
 
     @property
     def wrench(self) -> Array:
         """(V, 6) scaled wrench of a unit push about its point, on the high part."""
         return np.column_stack([self.normal, np.zeros_like(self.normal)])
+
+
+@compiled
+def _within(
+    index: IntArray, low: IntArray, high: IntArray, point: Array, normal: Array, gap: Array
+) -> tuple[IntArray, IntArray, Array, Array, Array]:
+    """Arrays of `Pushes.within`."""
+    kept = np.empty(len(low), dtype=np.int64)
+    count = 0
+    for v in range(len(low)):
+        if index[low[v]] >= 0 and index[high[v]] >= 0:
+            kept[count] = v
+            count += 1
+    kept = kept[:count]
+    return index[low[kept]], index[high[kept]], point[kept], normal[kept], gap[kept]
 
 
 def pushes_of(

@@ -6,11 +6,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
@@ -199,14 +200,20 @@ class SnapFitSystem:
             held[int(np.argmax(_holding(joints, len(held)))) if known < 0 else known] = True
         self._held = held
 
-        area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
+        lower, upper = joints.lower, joints.upper
+        centres, stiffness = joints.centre, joints.stiffness
+        if len(resting):
+            area = np.rint(4.0 * half.prod(axis=1) / STUD_PITCH**2)
+            below = spread_stiffness(half, area, constants.stud_stiffness)
+            lower = np.concatenate([lower, np.full_like(resting, GROUND)])
+            upper = np.concatenate([upper, resting])
+            centres = np.concatenate([centres, footprint])
+            stiffness = np.concatenate([stiffness, below])
         self._structure = ElasticStructure(
-            lower=np.concatenate([joints.lower, np.full_like(resting, GROUND)]),
-            upper=np.concatenate([joints.upper, resting]),
-            centres=np.concatenate([joints.centre, footprint]),
-            stiffness=np.concatenate(
-                [joints.stiffness, spread_stiffness(half, area, constants.stud_stiffness)]
-            ),
+            lower=lower,
+            upper=upper,
+            centres=centres,
+            stiffness=stiffness,
             coms=layout.coms,
             held=held,
             origin=None if descent is None else descent.structure(held),
@@ -607,41 +614,27 @@ class _Descent:
     ) -> _Descent | None:
         """The descent, None if nothing can be taken over."""
         old = origin._layout
-        parts = _found(old.part_ids, layout.part_ids)
-        connections = _found(old.connection_ids, layout.connection_ids)
-        known, same = np.flatnonzero(parts >= 0), np.flatnonzero(connections >= 0)
-        before = parts[known]
         if (
-            2 * len(known) <= len(parts)
-            or origin.constants != system.constants
+            origin.constants != system.constants
             or origin._ground is not None
             or system._ground is not None
-            or not np.array_equal(old.grids[before], layout.grids[known])
-            or not np.array_equal(origin._anchored[before], anchored[known])
-            or any(
-                old.shapes[i] is not layout.shapes[k] and old.shapes[i] != layout.shapes[k]
-                for i, k in zip(before.tolist(), known.tolist(), strict=True)
-            )
         ):
             return None
-        index = np.full(len(old.part_ids), -1, dtype=np.int64)
-        index[before] = known
-        lower, upper = index[old.stud_index], index[old.hole_index]
-        if not (
-            np.array_equal(lower[connections[same]], layout.stud_index[same])
-            and np.array_equal(upper[connections[same]], layout.hole_index[same])
+        fits, piece, parts, index, connections, changed = _descended(
+            _Numbers(
+                old.part_ids, old.grids, origin._anchored, old.connection_ids, old.stud_index,
+                old.hole_index,
+            ),
+            _Numbers(
+                layout.part_ids, layout.grids, anchored, layout.connection_ids, layout.stud_index,
+                layout.hole_index,
+            ),
+        )  # fmt: skip
+        if not fits or any(
+            i >= 0 and old.shapes[i] is not shape and old.shapes[i] != shape
+            for i, shape in zip(parts.tolist(), layout.shapes, strict=True)
         ):
             return None
-        ended = np.ones(len(old.connection_ids), dtype=bool)
-        ended[connections[same]] = False
-        new = connections < 0
-        changed = np.zeros(len(parts), dtype=bool)
-        changed[layout.stud_index[new]] = changed[layout.hole_index[new]] = True
-        for ends in (lower, upper):
-            changed[ends[ended & (ends >= 0)]] = True
-        # Faces that lie on each other without a connection are no joint but a contact.
-        bare = bool((ended & (lower >= 0) & (upper >= 0)).any())
-        piece = len(known) == len(parts) and not new.any() and not bare
         return _Descent(origin, layout, parts, index, connections, changed, piece)
 
     @property
@@ -653,16 +646,82 @@ class _Descent:
 
     def structure(self, held: NDArray[np.bool_]) -> Origin:
         """What the bonded structure comes out of."""
-        changed = self.changed.copy()
+        changed = self.changed
         new = held & (self.parts >= 0) & ~self.origin._held[self.parts]
-        changed[self.layout.stud_index[new[self.layout.hole_index]]] = True
-        changed[self.layout.hole_index[new[self.layout.stud_index]]] = True
-        grown = bool((self.connections < 0).any())
+        if new.any():
+            changed = changed.copy()
+            changed[self.layout.stud_index[new[self.layout.hole_index]]] = True
+            changed[self.layout.hole_index[new[self.layout.stud_index]]] = True
+        grown = not self.piece and bool((self.connections < 0).any())
         return Origin(self.origin._structure, self.parts, changed, grown)
 
 
+class _Numbers(NamedTuple):
+    """What a descent hangs on; as in `ComponentLayout`."""
+
+    part_ids: IntArray
+    grids: IntArray
+    anchored: NDArray[np.bool_]
+    connection_ids: IntArray
+    lower: IntArray
+    upper: IntArray
+
+
+@compiled
+def _descended(
+    old: _Numbers, new: _Numbers
+) -> tuple[bool, bool, IntArray, IntArray, IntArray, NDArray[np.bool_]]:
+    """How a component came out of an earlier one; see `_Descent`.
+
+    Returns:
+        Whether most of its parts were there as they are now, with their connections; `piece`,
+        `parts`, `index`, `connections` and `changed`.
+    """
+    parts, connections = (
+        _found(old.part_ids, new.part_ids),
+        _found(old.connection_ids, new.connection_ids),
+    )
+    index = np.full(len(old.part_ids), -1, dtype=np.int64)
+    changed = np.zeros(len(parts), dtype=np.bool_)
+    known, same = 0, True
+    for k in range(len(parts)):
+        i = parts[k]
+        if i < 0:
+            continue
+        known += 1
+        index[i] = k
+        same = same and old.anchored[i] == new.anchored[k]
+        for axis in range(new.grids.shape[1]):
+            same = same and old.grids[i, axis] == new.grids[k, axis]
+    ended = np.ones(len(old.connection_ids), dtype=np.bool_)
+    grown = False
+    for k in range(len(connections)):
+        c = connections[k]
+        if c < 0:
+            grown = changed[new.lower[k]] = changed[new.upper[k]] = True
+        else:
+            ended[c] = False
+            same = same and index[old.lower[c]] == new.lower[k]
+            same = same and index[old.upper[c]] == new.upper[k]
+    bare = False
+    for c in range(len(ended)):
+        if ended[c]:
+            lower, upper = index[old.lower[c]], index[old.upper[c]]
+            if lower >= 0:
+                changed[lower] = True
+            if upper >= 0:
+                changed[upper] = True
+            # Faces that lie on each other without a connection are no joint but a contact.
+            bare = bare or (lower >= 0 and upper >= 0)
+    piece = known == len(parts) and not grown and not bare
+    return same and 2 * known > len(parts), piece, parts, index, connections, changed
+
+
+@compiled
 def _found(ids: IntArray, wanted: IntArray) -> IntArray:
     """Where ids are among sorted ones, -1 for those that are not."""
     at = np.searchsorted(ids, wanted)
-    at[at == len(ids)] = -1
-    return np.where(ids[at] == wanted, at, -1) if len(ids) else at
+    for k in range(len(at)):
+        if at[k] == len(ids) or ids[at[k]] != wanted[k]:
+            at[k] = -1
+    return at

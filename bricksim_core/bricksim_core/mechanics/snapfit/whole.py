@@ -50,18 +50,19 @@ class WholeProblem:
 
     def __init__(self, equations: Equations) -> None:
         structure = equations.structure
-        limits, strain, push_loads = equations.limits, structure.strain, equations.push_loads
+        limits, push_loads = equations.limits, equations.push_loads
+        data, indices, indptr = structure.strain
         self._structure, self._limits = structure, limits
         self._gap, self._compliance = equations.gap, equations.compliance
         joints, pushes = len(limits.limit), len(equations.gap)
         self._joints, self._pushes, self._width = joints, pushes, 6 * joints + pushes
         # Columns: scaled wrenches, pushes, overloads.
         size = self._width + joints
-        ends = np.concatenate([strain.indptr, push_loads.indptr[1:] + strain.indptr[-1]])
+        ends = np.concatenate([indptr, push_loads.indptr[1:] + indptr[-1]])
         self._equal = sp.csc_matrix(
             (
-                np.concatenate([strain.data, -push_loads.data]),
-                np.concatenate([strain.indices, push_loads.indices]),
+                np.concatenate([data, -push_loads.data]),
+                np.concatenate([indices, push_loads.indices]),
                 np.concatenate([ends, np.full(joints, ends[-1])]),
             ),
             shape=(structure.size, size),

@@ -339,11 +339,11 @@ class Equations:
     def opening(self) -> tuple[Array, IntArray, IntArray]:
         """Strains of the joints, then how far contacts close, by displacements: a (6 J + V, F)
         matrix like `closing`."""
-        strain, (value, column, start) = self.structure.strain, self.closing
+        (data, indices, indptr), (value, column, start) = self.structure.strain, self.closing
         return (
-            np.concatenate([strain.data, value]),
-            np.concatenate([strain.indices.astype(np.int64), column]),
-            np.concatenate([strain.indptr[:-1].astype(np.int64), start + len(strain.data)]),
+            np.concatenate([data, value]),
+            np.concatenate([indices, column]),
+            np.concatenate([indptr[:-1], start + len(data)]),
         )
 
     @cached_property
