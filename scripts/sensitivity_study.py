@@ -30,6 +30,7 @@ from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.loads import gravity_loads
 from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
+from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology import Structure
 
@@ -211,8 +212,9 @@ def first_impact(structure: Structure, euler, way, thresholds) -> tuple[list[int
 
     def look_back() -> None:
         if (last := simulator._last) is not None:
-            parts = last.parts or (last,)
-            forces.extend(part.contacts.normal_impulse.sum() / part.dt for part in parts)
+            steps = steps_of([last])
+            impulses = np.split(steps.contacts.normal_impulse, steps.first[1:-1])
+            forces.extend(own.sum() / dt for own, dt in zip(impulses, steps.dt, strict=True))
 
     simulator.before_substep.append(look_back)
     for _ in range(round(0.25 * rate)):

@@ -295,7 +295,8 @@ class LoadWatch:
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
         late = max(len(watched.waiting) for _, watched in chosen)
-        divided, many = sum(len(report.parts) for report, _ in steps), self._many
+        divided = sum(len(report.parts) for report, _ in steps if report.parts)
+        many = self._many
         allowance = Allowance(_amount(many, divided, late))
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
@@ -372,11 +373,11 @@ class LoadWatch:
             watched: They.
         """
         bodies = self._bodies.only(wanted)
-        taken = [(part, applied) for report, applied in steps for part in report.parts or (report,)]
-        reports = [report for report, _ in taken]
         # What is still does not touch anything that is not, but for what the world holds.
-        row = without_wedges(steps_of(reports, still=bool(bodies.held.any())), bodies)
-        loads = StepLoads(bodies, row, self._gravity, [applied for _, applied in taken])
+        whole = steps_of([report for report, _ in steps], still=bool(bodies.held.any()))
+        row = without_wedges(whole, bodies)
+        applied = [wrenches for report, wrenches in steps for _ in range(len(report.parts or (0,)))]
+        loads = StepLoads(bodies, row, self._gravity, applied)
         touch = Touch(*(values[:, bodies.loaded] for values in touch_of(row, bodies)))
         hits = touch.speed > HIT_SPEED
         rebounds = rebounding(

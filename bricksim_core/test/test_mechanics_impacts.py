@@ -317,8 +317,9 @@ def test_the_peak_force_hangs_on_the_contacts_and_not_on_the_step(guitar):
 
         def look_back() -> None:
             if (last := simulator._last) is not None:
-                parts = last.parts or (last,)
-                forces.extend(part.contacts.normal_impulse.sum() / part.dt for part in parts)
+                steps = steps_of([last])
+                impulses = np.split(steps.contacts.normal_impulse, steps.first[1:-1])
+                forces.extend(own.sum() / dt for own, dt in zip(impulses, steps.dt, strict=True))
 
         simulator.before_substep.append(look_back)
         for _ in range(round(0.2 * rate)):

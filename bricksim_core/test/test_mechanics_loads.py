@@ -82,7 +82,7 @@ def loads_in(layout, report, gravity=GRAVITY, applied=None, fixed=False) -> Resu
     """A single component in one step."""
     component = int(report.component_ids[0])
     bodies = bodies_of({component: layout}, [component], [component] if fixed else [])
-    known = StepLoads(bodies, steps_of([report]), gravity, [applied or {}])
+    known = StepLoads(bodies, steps_of([replace(report, parts=None)]), gravity, [applied or {}])
     rotation = report.previous_world_T_component[0, :3, :3]
     next_rotation = report.world_T_component[0, :3, :3]
     before, after = report.previous_twist[0], report.twist[0]

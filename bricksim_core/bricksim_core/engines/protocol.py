@@ -87,6 +87,26 @@ class Contacts:
 
 
 @dataclass(frozen=True, eq=False)
+class StepParts:
+    """A step as the engine took it where it divided it: D shorter ones in a row, all as long.
+
+    Attributes:
+        world_T_component: (D + 1, K, 4, 4) poses at the start of each and at the end of the last
+            [m].
+        twist: (D + 1, K, 6) velocities there [m/s, rad/s].
+        first: (D + 1,) where the contacts of each begin in the step's `StepReport.fresh`, which
+            lists those of one part after the other, and how many there are.
+    """
+
+    world_T_component: Array
+    twist: Array
+    first: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+
+@dataclass(frozen=True, eq=False)
 class StepReport:
     """What one engine step did. K components, sorted by id.
 
@@ -102,9 +122,9 @@ class StepReport:
             the poses at the start of the step.
         still: (K,) True for components whose pose, twist and contacts are bit by bit those of the
             last step, and which no wrench acted on; None if the engine does not tell.
-        fresh: All contacts of free components that are not still; None if the engine does not tell.
-        parts: The same step as the engine took it, where it divided it: shorter steps in a row.
-            Contacts of what is still are in their reports only if the world holds something.
+        fresh: All contacts of free components that are not still, the first of `contacts`; None if
+            the engine does not tell.
+        parts: The parts of the step, None if it was taken as a whole.
     """
 
     time: float
@@ -117,7 +137,7 @@ class StepReport:
     contacts: Contacts
     still: NDArray[np.bool_] | None = None
     fresh: Contacts | None = None
-    parts: tuple[StepReport, ...] = ()
+    parts: StepParts | None = None
 
 
 @dataclass(frozen=True)

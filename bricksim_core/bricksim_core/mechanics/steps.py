@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from bricksim_core.engines.contact_lists import join_contacts
-from bricksim_core.engines.protocol import Contacts, StepReport
+from bricksim_core.engines.contact_lists import join_contacts, take_contacts, weaker_contacts
+from bricksim_core.engines.protocol import Contacts, StepParts, StepReport
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -44,20 +45,49 @@ def steps_of(reports: Sequence[StepReport], still: bool = True) -> Steps:
     """Steps in a row, at least one, between which no component came or went.
 
     Args:
-        reports: The steps.
+        reports: The steps; of those that were divided the parts are taken.
         still: Whether contacts of what is still count, where the engine tells them apart.
     """
-    contacts = [
-        report.contacts if still or report.fresh is None else report.fresh for report in reports
-    ]
-    first = np.zeros(len(reports) + 1, dtype=np.int64)
-    np.cumsum([len(one) for one in contacts], out=first[1:])
+    dt: list[float] = []
+    contacts: list[Contacts] = []
+    counts = [0]
+    for report in reports:
+        parts, fresh = report.parts, report.fresh
+        own = report.contacts if still or fresh is None else fresh
+        each, number = [own], [len(own)]
+        if parts is not None and len(own) == parts.first[-1]:
+            number = np.diff(parts.first).tolist()
+        elif parts is not None:
+            each = _spread(own, parts)
+            number = [len(one) for one in each]
+        dt += [report.dt / len(number)] * len(number)
+        contacts += each
+        counts += number
+    states = [_states(report) for report in reports]
     return Steps(
-        dt=np.array([report.dt for report in reports]),
-        poses=np.array([report.previous_world_T_component for report in reports]),
-        twists=np.array([report.previous_twist for report in reports]),
-        next_poses=np.array([report.world_T_component for report in reports]),
-        next_twists=np.array([report.twist for report in reports]),
+        dt=np.array(dt),
+        poses=np.array([pose for poses, _ in states for pose in poses[:-1]]),
+        twists=np.array([twist for _, twists in states for twist in twists[:-1]]),
+        next_poses=np.array([pose for poses, _ in states for pose in poses[1:]]),
+        next_twists=np.array([twist for _, twists in states for twist in twists[1:]]),
         contacts=join_contacts(contacts),
-        first=first,
+        first=np.cumsum(counts),
     )
+
+
+def _states(report: StepReport) -> tuple[Sequence[Array], Sequence[Array]]:
+    """Poses and velocities at the start of a step, at the end of it, and between its parts."""
+    parts = report.parts
+    if parts is not None:
+        return list(parts.world_T_component), list(parts.twist)
+    poses = report.previous_world_T_component, report.world_T_component
+    return poses, (report.previous_twist, report.twist)
+
+
+def _spread(contacts: Contacts, parts: StepParts) -> list[Contacts]:
+    """Contacts of the parts of a step: their own ones, and those of what is still in each."""
+    *_, own = bounds = parts.first.tolist()
+    rest = weaker_contacts(take_contacts(contacts, slice(own, None)), 1.0 / len(parts))
+    return [
+        join_contacts([take_contacts(contacts, slice(*ends)), rest]) for ends in pairwise(bounds)
+    ]

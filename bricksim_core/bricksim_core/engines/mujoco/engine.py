@@ -23,8 +23,6 @@ from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
 from bricksim_core.engines.contact_lists import (
     join_contacts,
     no_contacts,
-    take_contacts,
-    weaker_contacts,
 )
 from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
 from bricksim_core.engines.mujoco.contact import ContactParameters, ContactReader
@@ -51,14 +49,15 @@ from bricksim_core.engines.mujoco.specification import (
 from bricksim_core.engines.mujoco.spinning import load_spin
 from bricksim_core.engines.mujoco.stepping import (
     Resting,
-    State,
     StepLength,
     all_below,
     carry_gripped,
     hit_parts,
     read_moved,
     read_state,
+    repeated,
     step_parts,
+    write_state,
 )
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
@@ -68,6 +67,7 @@ from bricksim_core.engines.protocol import (
     Contacts,
     JointState,
     RobotSpec,
+    StepParts,
     StepReport,
 )
 from bricksim_core.errors import EngineError
@@ -414,59 +414,31 @@ class MujocoEngine:
         data, index = self._data, self._index
         resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
-        stages: list[tuple[slice, State]] = []
+        parts = None
         if self._nothing_moves():
             fresh, kept = index.geoms.no_contacts, resting.contacts
         else:
-            stages = self._advance_parts()
+            parts = self._advance_parts()
             fresh = self._reader.contacts(index.geoms)
             self._resting, kept = resting.after(data, index, fresh)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
-        self._poses, self._twists = read_moved(data, index, still, *previous)
+        if parts is None:
+            self._poses, self._twists = read_moved(data, index, still, *previous)
+        else:
+            self._poses, self._twists = parts.world_T_component[-1], parts.twist[-1]
         if len(index.ids) > len(index.free):
             still = self._with_held(still, fresh, resting)
         self._changed_to = None
-
-        after = (self._poses, self._twists)
-        parts: list[StepReport] = []
-        if len(stages) > 1:
-            states = [previous, *(state for _, state in stages[:-1]), after]
-            dt, part_of_kept = self.timestep / len(stages), index.geoms.no_contacts
-            if len(index.ids) > len(index.free):
-                part_of_kept = weaker_contacts(kept, 1.0 / len(stages))
-            for i, (rows, _) in enumerate(stages):
-                contacts = take_contacts(fresh, rows)
-                touching = join_contacts([contacts, part_of_kept])
-                time = start + (i + 1) * dt
-                parts.append(
-                    self._report(time, dt, states[i], states[i + 1], touching, contacts, still)
-                )
-        touching = join_contacts([fresh, kept])
-        return self._report(
-            self.time, self.timestep, previous, after, touching, fresh, still, tuple(parts)
-        )
-
-    def _report(
-        self,
-        time: float,
-        dt: float,
-        before: State,
-        after: State,
-        contacts: Contacts,
-        fresh: Contacts,
-        still: NDArray[np.bool_],
-        parts: tuple[StepReport, ...] = (),
-    ) -> StepReport:
         return StepReport(
-            time=time,
-            dt=dt,
-            component_ids=self._index.ids,
-            world_T_component=after[0],
-            twist=after[1],
-            previous_world_T_component=before[0],
-            previous_twist=before[1],
-            contacts=contacts,
+            time=self.time,
+            dt=self.timestep,
+            component_ids=index.ids,
+            world_T_component=self._poses,
+            twist=self._twists,
+            previous_world_T_component=previous[0],
+            previous_twist=previous[1],
+            contacts=join_contacts([fresh, kept]),
             still=still,
             fresh=fresh,
             parts=parts,
@@ -500,12 +472,11 @@ class MujocoEngine:
             and not self._data.xfrc_applied.any()
         )
 
-    def _advance_parts(self) -> list[tuple[slice, State]]:
+    def _advance_parts(self) -> StepParts | None:
         """One step, in as many parts as its wrenches and hits want.
 
         Returns:
-            For each part which of the contacts that were read are its own, and the state at its
-            end; parts for the sake of wrenches are one.
+            The parts for the sake of a hit.
 
         Raises:
             EngineError: The state became unstable; it is as before then.
@@ -515,28 +486,29 @@ class MujocoEngine:
         drives = {name: state.copy() for name, state in self._drives.items()}
         parts = step_parts(self._load_wrenches(), self.timestep)
         set_margins(self._model, self._pair_rows, self._seated, self._yielding, self.time)
-        before = (self._poses, self._twists)
-        awake = np.zeros(len(index.free), dtype=np.bool_)
         self._reader.clear()
         try:
             if parts > 1:
-                dt, count = self._length.set(parts), 0
+                dt = self._length.set(parts)
                 for _ in range(parts):
                     self._look_ahead(dt, hits=False)
-                    count = self._advance(dt).stop
-                return [(slice(0, count), before)]
+                    self._advance(dt)
+                return None
             hit = self._look_ahead(self.timestep, hits=True)
             parts = hit_parts(self.timestep, self._contact) if hit else 1
-            dt, stages = self._length.set(parts, stiffer=False), []
-            # What is alone needs nothing in a part of a step.
-            again = hit and not index.around.alone
-            for _ in range(parts):
-                if again:
+            if parts == 1:
+                self._advance(self.timestep)
+                return None
+            dt = self._length.set(parts, stiffer=False)
+            poses, twists = repeated(self._poses, parts + 1), repeated(self._twists, parts + 1)
+            first = np.zeros(parts + 1, dtype=np.int64)
+            for i in range(1, parts + 1):
+                # What is alone needs nothing in a part of a step.
+                if not index.around.alone:
                     self._look_ahead(dt, hits=False)
-                rows = self._advance(dt)
-                state = read_moved(data, index, awake, *before) if hit else before
-                stages.append((rows, state))
-            return stages
+                first[i] = self._advance(dt).stop
+                write_state(data, index, poses[i], twists[i])
+            return StepParts(poses, twists, first)
         except EngineError:
             data.qpos[:], data.qvel[:], data.qacc_warmstart[:], data.time = saved
             self._drives = drives

@@ -27,9 +27,6 @@ _HIT_STEPS = 8
 """Steps in the time constant of a contact in which a hit is to be followed. Spins after a hit are
 then off by 2 to 6 % on average (docs/sensitivity.md)."""
 
-State = tuple[Array, Array]
-"""(K, 4, 4) poses world_T_component [m] and (K, 6) twists [m/s, rad/s] of all components."""
-
 
 class StepLength:
     """Length of a model's steps, and the contacts that belong to it.
@@ -107,8 +104,23 @@ def all_below(velocities: Array, limit: float) -> bool:
 
 def read_state(data: mujoco.MjData, index: SceneIndex) -> tuple[Array, Array]:
     """(K, 4, 4) world_T_component [m] and (K, 6) COM linear and angular velocities [m/s, rad/s]."""
+    poses, twists = index.fixed_pose.copy(), np.zeros((len(index.ids), 6))
+    write_state(data, index, poses, twists)
+    return poses, twists
+
+
+def write_state(data: mujoco.MjData, index: SceneIndex, poses: Array, twists: Array) -> None:
+    """Writes what `read_state` reads over that of the free components."""
     nothing = np.zeros(len(index.free), dtype=np.bool_)
-    return read_moved(data, index, nothing, index.fixed_pose, np.zeros((len(index.ids), 6)))
+    rows, local = index.free, index.body_T_component
+    _read(data.qpos, data.qvel, index.qpos, index.dof, nothing, rows, local, poses, twists)
+
+
+def repeated(values: Array, times: int) -> Array:
+    """(times, ...) the same values so many times."""
+    found = np.empty((times, *values.shape))
+    found[:] = values
+    return found
 
 
 def read_moved(
