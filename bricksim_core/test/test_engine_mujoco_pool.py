@@ -175,7 +175,8 @@ def test_history_changes_nothing_that_happens() -> None:
 def test_the_first_copy_of_a_model_is_a_full_one() -> None:
     """What is copied to the spare model is all that edits and steps have changed."""
     engine = edited()
-    spare, layout = engine._pool._spare_model, staircase(4, 7000)
+    assert engine._pool._spare is not None
+    (spare, _), layout = engine._pool._spare, staircase(4, 7000)
     engine.update([], [body(70, layout, at(-2, 0, 0.3))], {(7000, 7001)})
     for _ in range(30):
         engine.step()

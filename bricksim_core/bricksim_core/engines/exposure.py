@@ -23,52 +23,60 @@ for: such components have little inside, and their grid would be large."""
 
 def exposed_parts(layout: ComponentLayout) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(N,) bodies and (N,) stud slabs that are not enclosed by other bricks of the component."""
-    low, high = layout.boxes[:, 0], layout.boxes[:, 1]
-    # Room for a layer of neighbours all around.
-    origin = low.min(axis=0) - 1
-    low, high = low - origin, high - origin
-    size = high.max(axis=0) + 1
-    few = len(low) < _FEW
-    if few or np.prod(size) > _SPARSE * np.prod(high - low, axis=1).sum():
-        exposed = np.ones(len(low), dtype=np.bool_)
-        return exposed, exposed
-    occupied = np.zeros(tuple(size.tolist()), dtype=np.bool_)
-    covered = np.empty((len(low), 6), dtype=np.bool_)
-    _cover(low, high, occupied, covered)
-    return ~covered.all(axis=1), ~covered[:, 5]
+    return _exposed(layout.boxes)
 
 
 @compiled
-def _cover(
-    low: IntArray, high: IntArray, occupied: NDArray[np.bool_], covered: NDArray[np.bool_]
-) -> None:
-    """Writes which sides of bodies lie against others all over.
+def _exposed(boxes: IntArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The same of (N, 2, 3) boxes (`ComponentLayout.boxes`)."""
+    count, cells = len(boxes), 0
+    bodies, studs = np.ones(count, dtype=np.bool_), np.ones(count, dtype=np.bool_)
+    if count < _FEW:
+        return bodies, studs
+    low, high = boxes[0, 0].copy(), boxes[0, 1].copy()
+    for n in range(count):
+        own = 1
+        for k in range(3):
+            low[k], high[k] = min(low[k], boxes[n, 0, k]), max(high[k], boxes[n, 1, k])
+            own *= boxes[n, 1, k] - boxes[n, 0, k]
+        cells += own
+    # Room for a layer of neighbours all around.
+    size = high - low + 2
+    if size[0] * size[1] * size[2] > _SPARSE * cells:
+        return bodies, studs
+    occupied = np.zeros((size[0], size[1], size[2]), dtype=np.bool_)
+    first, last = np.empty((count, 3), dtype=np.int64), np.empty((count, 3), dtype=np.int64)
+    for n in range(count):
+        for k in range(3):
+            first[n, k], last[n, k] = boxes[n, 0, k] - low[k] + 1, boxes[n, 1, k] - low[k] + 1
+        for x in range(first[n, 0], last[n, 0]):
+            for y in range(first[n, 1], last[n, 1]):
+                occupied[x, y, first[n, 2] : last[n, 2]] = True
+    for n in range(count):
+        sides = 0
+        for side in range(6):
+            if _covered(occupied, first[n], last[n], side):
+                sides += 1
+                if side == 5:
+                    studs[n] = False
+        bodies[n] = sides < 6
+    return bodies, studs
+
+
+@compiled
+def _covered(occupied: NDArray[np.bool_], low: IntArray, high: IntArray, side: int) -> bool:
+    """Whether a side of a body lies against others all over.
 
     Args:
-        low: (N, 3) least cells of the bodies.
-        high: (N, 3) greatest cells + 1.
-        occupied: (X, Y, Z) cells of the grid, empty; has room beyond all bodies.
-        covered: (N, 6) to be written: below and above along x, y and z.
+        occupied: (X, Y, Z) cells of the grid; has room beyond all bodies.
+        low: (3,) least cell of the body.
+        high: (3,) greatest cell + 1.
+        side: Below and above along x, y and z.
     """
-    for n in range(len(low)):
-        for x in range(low[n, 0], high[n, 0]):
-            for y in range(low[n, 1], high[n, 1]):
-                occupied[x, y, low[n, 2] : high[n, 2]] = True
-    first, last = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
-    for n in range(len(low)):
-        for side in range(6):
-            # The layer of cells next to the body on this side.
-            axis = side // 2
-            for k in range(3):
-                first[k], last[k] = low[n, k], high[n, k]
-            first[axis] = high[n, axis] if side % 2 else low[n, axis] - 1
-            last[axis] = first[axis] + 1
-            covered[n, side] = _full(occupied, first, last)
-
-
-@compiled
-def _full(occupied: NDArray[np.bool_], first: IntArray, last: IntArray) -> bool:
-    """Whether all cells from the first to the one before the last along each axis are occupied."""
+    # The layer of cells next to the body on this side.
+    axis, first, last = side // 2, low.copy(), high.copy()
+    first[axis] = high[axis] if side % 2 else low[axis] - 1
+    last[axis] = first[axis] + 1
     for x in range(first[0], last[0]):
         for y in range(first[1], last[1]):
             for z in range(first[2], last[2]):

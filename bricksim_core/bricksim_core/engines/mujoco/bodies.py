@@ -8,7 +8,6 @@ inertia, so MuJoCo's mass matrix is diagonal and a body that turns freely does n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import mujoco
 import numpy as np
@@ -19,7 +18,7 @@ from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes, kinds_of
 from bricksim_core.engines.exposure import exposed_parts
-from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec
+from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.parts import Color
 from bricksim_core.spatial import Array, inverse
 
@@ -35,6 +34,7 @@ class Body:
         body_T_component: (4, 4) its inverse [m].
         moments: (3,) principal moments of inertia [kg m^2].
         boxes: Colliders in the component frame.
+        rows: (B,) which of the layout's parts each belongs to.
         exposed: (B,) which of them something outside can touch.
     """
 
@@ -44,33 +44,72 @@ class Body:
     body_T_component: Array
     moments: Array
     boxes: Boxes
+    rows: NDArray[np.intp]
     exposed: NDArray[np.bool_]
 
-    @cached_property
+    @property
     def rgba(self) -> Array:
         """(B, 4) colours of the boxes, 0 to 1."""
         place: dict[Color, int] = {}
         which = np.array([place.setdefault(color, len(place)) for color in self.spec.colors])
         colors = np.ones((len(place), 4))
         colors[:, :3] = np.array(list(place)) / 255.0
-        return colors[which[np.searchsorted(self.spec.layout.part_ids, self.boxes.part_ids)]]
+        return colors[which[self.rows]]
 
 
 def make_body(spec: BodySpec) -> Body:
     """Works out a component's body frame and geoms."""
-    mass = mass_properties(spec.layout)
-    frame = np.eye(4)
+    layout = spec.layout
+    mass = mass_properties(layout)
+    frame, moments = np.eye(4), mass.inertia.diagonal().copy()
     frame[:3, 3] = mass.com
-    moments = np.diag(mass.inertia).copy()
-    if np.abs(mass.inertia - np.diag(moments)).max() > 1e-12 * moments.max():
+    if not _diagonal(mass.inertia):
         moments, axes = np.linalg.eigh(mass.inertia)
-        axes[:, 2] *= np.sign(np.linalg.det(axes))
-        frame[:3, :3] = axes
-    boxes = brick_boxes(spec.layout)
-    bodies, studs = exposed_parts(spec.layout)
-    rows = np.searchsorted(spec.layout.part_ids, boxes.part_ids)
-    exposed = np.where(boxes.shapes == STUD_SHAPE, studs[rows], bodies[rows])
-    return Body(spec, mass, frame, inverse(frame), moments, boxes, exposed)
+        _write_right_handed(axes, frame)
+    boxes = brick_boxes(layout)
+    rows, exposed = _exposed_boxes(layout.studded, *exposed_parts(layout))
+    return Body(spec, mass, frame, inverse(frame), moments, boxes, rows, exposed)
+
+
+@compiled
+def _diagonal(inertia: Array) -> bool:
+    """Whether the axes of a (3, 3) inertia are its principal axes."""
+    aside = max(abs(inertia[0, 1]), abs(inertia[0, 2]), abs(inertia[1, 2]))
+    return aside <= 1e-12 * max(inertia[0, 0], inertia[1, 1], inertia[2, 2])
+
+
+@compiled
+def _write_right_handed(axes: Array, frame: Array) -> None:
+    """Writes (3, 3) orthonormal axes into a (4, 4) frame, the third one such that they turn."""
+    volume = 0.0
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        volume += axes[i, 2] * (axes[j, 0] * axes[k, 1] - axes[k, 0] * axes[j, 1])
+    for i in range(3):
+        for j in range(3):
+            frame[i, j] = -axes[i, j] if j == 2 and volume < 0.0 else axes[i, j]
+
+
+@compiled
+def _exposed_boxes(
+    studded: NDArray[np.bool_], bodies: NDArray[np.bool_], studs: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """(B,) parts of a component's boxes and (B,) which of them something can touch.
+
+    Args:
+        studded: (N,) which parts have studs.
+        bodies: (N,) bodies that something can touch.
+        studs: (N,) slabs of studs that something can touch.
+    """
+    count = len(studded)
+    boxes = count + np.count_nonzero(studded)
+    rows, exposed = np.empty(boxes, dtype=np.intp), np.empty(boxes, dtype=np.bool_)
+    for n in range(len(studded)):
+        rows[n], exposed[n] = n, bodies[n]
+        if studded[n]:
+            rows[count], exposed[count] = n, studs[n]
+            count += 1
+    return rows, exposed
 
 
 def wxyz(rotation: Array) -> Array:
@@ -84,7 +123,7 @@ def quaternions(axes: Array) -> Array:
     """(N, 4) unit quaternions in MuJoCo's order of (N, 3, 3) rotations."""
     kinds, which = kinds_of(axes)
     if len(kinds) == 1:  # most structures
-        return np.tile(wxyz(kinds[0]), (len(axes), 1))
+        return wxyz(kinds[0])[None][which]
     rotations = Rotation.from_matrix(kinds if len(kinds) else axes)
     found = rotations.as_quat(canonical=True, scalar_first=True)
     return found[which] if len(kinds) else found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.mujoco.bodies import Body
 from bricksim_core.engines.mujoco.contact import GeomTable
 from bricksim_core.engines.mujoco.masking import Surroundings, surroundings
@@ -18,6 +19,8 @@ from bricksim_core.engines.mujoco.specification import GROUND
 from bricksim_core.engines.protocol import NO_PART
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import IntArray
+
+_IDENTITY = np.eye(4)[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,24 +91,18 @@ def make_index(
         robots: Where the robots are.
     """
     ids = np.array(sorted(components), dtype=np.int64)
-    taken = np.flatnonzero(pool.component != NO_COMPONENT)
-    slots = taken[np.argsort(pool.component[taken])]
-    free = np.searchsorted(ids, pool.component[slots])
-    fixed_pose = np.tile(np.eye(4), (len(ids), 1, 1))
-    fixed = np.ones(len(ids), dtype=np.bool_)
-    fixed[free] = False
-    for i in np.flatnonzero(fixed).tolist():
-        fixed_pose[i] = components[int(ids[i])].spec.world_T_component
-    which = np.full(len(ids), -1)
-    which[free] = np.arange(len(free))
     layouts = [components[component].spec.layout for component in ids.tolist()]
     part_ids = joined((layout.part_ids for layout in layouts), dtype=np.int64)
-    order = np.argsort(part_ids)
-    row = np.repeat(np.arange(len(ids)), [len(la.part_ids) for la in layouts])[order]
-    part_ids = part_ids[order]
+    sizes = [(len(layout.part_ids), len(layout.connection_ids)) for layout in layouts]
+    counts = np.array(sizes, dtype=np.int64).reshape(-1, 2)
+    slots, free, part_ids, owners, part_free, jointed = _places(
+        ids, pool.component, part_ids, counts
+    )
+    fixed_pose = _IDENTITY.repeat(len(ids), axis=0)
+    if len(free) < len(ids):
+        for i in np.setdiff1d(np.arange(len(ids)), free).tolist():
+            fixed_pose[i] = components[int(ids[i])].spec.world_T_component
     at = pool.slots
-    joints = np.array([len(layout.connection_ids) > 0 for layout in layouts])
-    jointed = np.append(joints[free], joints[fixed].any()).astype(np.bool_)
     return SceneIndex(
         ids=ids,
         free=free,
@@ -119,13 +116,52 @@ def make_index(
         fixed_pose=fixed_pose,
         row_of={c: i for i, c in enumerate(ids.tolist())},
         free_row={c: k for k, c in enumerate(ids[free].tolist())},
-        component_of=dict(zip(part_ids.tolist(), ids[row].tolist(), strict=True)),
+        component_of=dict(zip(part_ids.tolist(), owners.tolist(), strict=True)),
         part_ids=part_ids,
-        part_free=which[row],
+        part_free=part_free,
         geoms=_geom_table(pool, robots),
         robots=dict(robots),
         around=surroundings(pool.model, at.body[slots], at.dof[slots], pool.held, jointed),
     )
+
+
+@compiled
+def _places(
+    ids: IntArray, carried: IntArray, part_ids: IntArray, counts: IntArray
+) -> tuple[
+    NDArray[np.intp], NDArray[np.intp], IntArray, IntArray, NDArray[np.intp], NDArray[np.bool_]
+]:
+    """Finds components and parts.
+
+    Args:
+        ids: (K,) sorted ids of all components.
+        carried: (S,) components in the slots; see `Pool`.
+        part_ids: (N,) parts of the components, one after the other.
+        counts: (K, 2) how many parts and connections each has.
+
+    Returns:
+        (F,) slots of the free ones, by id, (F,) their rows, (N,) sorted parts, (N,) their
+        components, (N,) which of the free ones has each (-1: a fixed one), and (F + 1,) which have
+        connections, the fixed ones last.
+    """
+    slot_of = np.full(len(ids), -1, dtype=np.intp)
+    for slot in range(len(carried)):
+        if carried[slot] != NO_COMPONENT:
+            slot_of[np.searchsorted(ids, carried[slot])] = slot
+    count = np.count_nonzero(slot_of >= 0)
+    slots, free = np.empty(count, dtype=np.intp), np.empty(count, dtype=np.intp)
+    jointed, row_of = np.zeros(count + 1, dtype=np.bool_), np.empty(len(part_ids), dtype=np.intp)
+    which, row, n = np.full(len(ids), -1, dtype=np.intp), 0, 0
+    for k in range(len(ids)):
+        if slot_of[k] >= 0:
+            slots[row], free[row], which[k] = slot_of[k], k, row
+            row += 1
+        if counts[k, 1] > 0:
+            jointed[which[k]] = True  # the last one stands for all fixed ones
+        row_of[n : n + counts[k, 0]] = k
+        n += counts[k, 0]
+    row_of = row_of[np.argsort(part_ids)]
+    return slots, free, np.sort(part_ids), ids[row_of], which[row_of], jointed
 
 
 def _geom_table(pool: Pool, robots: Mapping[str, RobotIndex]) -> GeomTable:

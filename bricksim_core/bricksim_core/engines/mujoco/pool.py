@@ -112,27 +112,31 @@ class Pool:
         # Rows of boxes of each slot; the last entry is the static body's.
         self._start = np.zeros(count + 1, dtype=np.intp)
         self._count = np.zeros(count + 1, dtype=np.intp)
-        self._spare(slice(0, boxes))
+        self._stock, self._written = _Stock.of(self), _Written.of(model)
+        _take_boxes(self._stock, self._written, self.held, 0, boxes, self.first_geom)
         model.geom_bodyid[self.unused_geom] = 0
         model.geom_rgba[self.unused_geom, 3] = 0.0
-        self._without_boxes(self.held)
         # Copying a whole model takes a millisecond, which `copy` has not got in a frame.
-        self._spare_model: mujoco.MjModel | None = copy.copy(model)
+        spare = copy.copy(model)
+        self._spare: tuple[mujoco.MjModel, _Written] | None = (spare, _Written.of(spare))
 
     def copy(self) -> Pool:
         """The same on a model of its own."""
         other = copy.copy(self)
-        model, self._spare_model, other._spare_model = self._spare_model, None, None
-        if model is None:
+        spare, self._spare, other._spare = self._spare, None, None
+        if spare is None:
             model = copy.copy(self.model)
+            written = _Written.of(model)
         else:
-            for name in (*_PER_GEOM, *_EDITED):
-                getattr(model, name)[:] = getattr(self.model, name)
+            model, written = spare
+            for values, mine in zip(written, self._written, strict=True):
+                values[:] = mine
             model.stat.meaninertia = self.model.stat.meaninertia
             model.opt.enableflags = self.model.opt.enableflags
         other.model = model
-        for name in (*_PER_SLOT, *_PER_BOX):
+        for name in (*_PER_SLOT, *_Stock._fields):
             setattr(other, name, getattr(self, name).copy())
+        other._stock, other._written = _Stock.of(other), written
         other._slot = dict(self._slot)
         return other
 
@@ -206,48 +210,40 @@ class Pool:
         self.wake(data, [int(self.component[slot])])
         del self._slot[int(self.component[slot])]
         self.component[slot] = NO_COMPONENT
-        self._spare(self._rows(slot))
-        self._count[slot] = 0
-        self._without_boxes(element)
-        self.model.body_gravcomp[element] = 1.0
+        self._take(slot, element)
+        self._written.body_gravcomp[element] = 1.0
         data.qvel[dof] = data.qacc_warmstart[dof] = 0.0
 
     def _fill(self, data: mujoco.MjData, slot: int, body: Body) -> None:
         """Writes a free component into an empty slot."""
-        model, element, dof = self.model, int(self.slots.body[slot]), self.slots.dof[slot]
-        mass, moments = body.mass.mass, body.moments
+        element = int(self.slots.body[slot])
         self.component[slot] = body.spec.component
         self._slot[body.spec.component] = slot
-        self.moments[slot] = moments
+        self.moments[slot] = body.moments
         self.body_T_component[slot] = body.body_T_component
-        model.body_gravcomp[element] = 0.0
-        model.body_mass[element] = model.body_subtreemass[element] = mass
-        model.body_inertia[element] = moments
-        weights = (1.0 / mass, sum((1.0 / moments).tolist()) / 3.0)
-        model.body_invweight0[element] = weights
-        model.dof_invweight0[dof] = np.repeat(weights, 3)
-        model.dof_M0[dof] = (mass, mass, mass, *moments)
         placed = body.boxes.moved(body.body_T_component)
-        model.dof_length[dof[3:]] = _radius(placed.centres, placed.halves)
+        _set_mass(
+            self._written, element, self.slots.dof[slot], body.mass.mass, body.moments,
+            placed.centres, placed.halves,
+        )  # fmt: skip
         self._put(data, slot, element, [body], placed)
         self.wake(data, [body.spec.component])
 
     def _hold(self, data: mujoco.MjData, held: Sequence[Body]) -> None:
         """Writes all components that the world holds into the static body."""
-        self._spare(self._rows(-1))
-        self._count[-1] = 0
-        self._without_boxes(self.held)
+        self._take(-1, self.held)
         if not held:
             return
         placed = concatenate([b.boxes.moved(b.spec.world_T_component) for b in held])
-        geoms, put = self._put(data, -1, self.held, held, placed)
+        geoms = self._put(data, -1, self.held, held, placed)
         # MuJoCo works out where static geoms are only once, when it makes the data.
-        data.geom_xpos[geoms] = put.centres
-        data.geom_xmat[geoms] = put.axes.reshape(-1, 9)
+        exposed = np.concatenate([b.exposed for b in held])
+        data.geom_xpos[geoms] = placed.centres[exposed]
+        data.geom_xmat[geoms] = placed.axes[exposed].reshape(-1, 9)
 
     def _put(
         self, data: mujoco.MjData, slot: int, element: int, bodies: Sequence[Body], placed: Boxes
-    ) -> tuple[slice, Boxes]:
+    ) -> slice:
         """Gives boxes of the stock to a body of the model.
 
         Args:
@@ -258,10 +254,10 @@ class Pool:
             placed: Their boxes in the frame of the model's body.
 
         Returns:
-            Geoms of the boxes that something can touch, and these; the others come after them and
-            are in no body's list.
+            Geoms of the boxes that something can touch; the others come after them and are in no
+            body's list.
         """
-        rows = self._allocate(data, slot, len(placed.part_ids))
+        start = self._allocate(data, slot, len(placed.part_ids))
         if len(bodies) == 1:
             (body,) = bodies
             own, exposed, rgba = body.boxes, body.exposed, body.rgba
@@ -269,38 +265,22 @@ class Pool:
             own = concatenate([b.boxes for b in bodies])
             exposed = np.concatenate([b.exposed for b in bodies])
             rgba = np.concatenate([b.rgba for b in bodies])
-        each = [len(b.boxes.part_ids) for b in bodies]
-        components = np.repeat([b.spec.component for b in bodies], each)
-        model = self.model
-        reach = np.empty((len(exposed), 3))
-        stock = _Stock(*(getattr(self, name) for name in _PER_BOX))
-        table = _Geoms(*(getattr(model, name) for name in _PER_GEOM))
+        each = [len(b.exposed) for b in bodies]
+        components = np.repeat(np.array([b.spec.component for b in bodies]), each)
         count = _write(
             exposed, components, own.part_ids, own.shapes, own.centres, own.axes, own.halves,
             placed.centres, placed.axes, quaternions(placed.axes[exposed]), rgba,
-            rows.start, self.first_geom, element, stock, table, reach,
+            start, self.first_geom, self._first_node, element, self._stock, self._written,
         )  # fmt: skip
-        rows = slice(rows.start, rows.start + count)
-        placed, reach, geoms = placed.take(exposed), reach[:count], self._geoms(rows)
-        model.body_geomadr[element] = geoms.start
-        model.body_geomnum[element] = count
-        model.body_contype[element] = 1
-        model.body_conaffinity[element] = BOX_AFFINITY
+        return slice(self.first_geom + start, self.first_geom + start + count)
 
-        tree = box_tree(placed.centres, reach)
-        first = self._first_node + 2 * rows.start
-        nodes = slice(first, first + len(tree.leaf))
-        model.bvh_child[nodes] = tree.child
-        model.bvh_nodeid[nodes] = np.where(tree.leaf < 0, -1, tree.leaf + geoms.start)
-        model.bvh_aabb[nodes] = tree.bounds
-        model.body_bvhadr[element], model.body_bvhnum[element] = first, len(tree.leaf)
-        return geoms, placed
-
-    def _without_boxes(self, element: int) -> None:
-        model = self.model
-        model.body_geomadr[element] = model.body_bvhadr[element] = -1
-        model.body_geomnum[element] = model.body_bvhnum[element] = 0
-        model.body_contype[element] = model.body_conaffinity[element] = 0
+    def _take(self, slot: int, element: int) -> None:
+        """Gives the boxes of a slot and its body back to the stock."""
+        rows = self._rows(slot)
+        _take_boxes(
+            self._stock, self._written, element, rows.start, rows.stop, self.first_geom
+        )  # fmt: skip
+        self._count[slot] = 0
 
     def _set_mean_inertia(self) -> None:
         """The scale of the solver's tolerance: that of a model without empty slots."""
@@ -313,33 +293,15 @@ class Pool:
     def _rows(self, slot: int) -> slice:
         return slice(self._start[slot], self._start[slot] + self._count[slot])
 
-    def _geoms(self, rows: slice) -> slice:
-        return slice(rows.start + self.first_geom, rows.stop + self.first_geom)
-
-    def _spare(self, rows: slice) -> None:
-        """Gives boxes back to the stock: the world's, unseen, and in no body's list."""
-        self.box_part[rows], self.box_component[rows] = NO_PART, NO_COMPONENT
-        self.model.geom_bodyid[self._geoms(rows)] = 0
-        self.model.geom_rgba[self._geoms(rows), 3] = 0.0
-
-    def _allocate(self, data: mujoco.MjData, slot: int, count: int) -> slice:
-        """Finds boxes in a row for a slot that has none."""
-        start = self._gap(count)
-        if start is None:
+    def _allocate(self, data: mujoco.MjData, slot: int, count: int) -> int:
+        """Finds boxes in a row for a slot that has none; returns the first one."""
+        start = _gap(self._start, self._count, self.capacity.boxes, count)
+        if start < 0:
             self._compact(data)
-            start = self._gap(count)
-            assert start is not None
+            start = _gap(self._start, self._count, self.capacity.boxes, count)
+            assert start >= 0
         self._start[slot], self._count[slot] = start, count
-        return self._rows(slot)
-
-    def _gap(self, count: int) -> int | None:
-        """First row from which so many boxes are spare."""
-        taken = np.flatnonzero(self._count)
-        taken = taken[np.argsort(self._start[taken])]
-        ends = np.concatenate([[0], (self._start + self._count)[taken]])
-        gaps = np.append(self._start[taken], self.capacity.boxes) - ends
-        fits = np.flatnonzero(gaps >= count)
-        return int(ends[fits[0]]) if len(fits) else None
+        return start
 
     def _compact(self, data: mujoco.MjData) -> None:
         """Closes the gaps between the boxes in use."""
@@ -349,12 +311,12 @@ class Pool:
         model, count, first = self.model, len(before), self._first_node
         spare = np.setdiff1d(np.arange(self.capacity.boxes), before)
         order = np.concatenate([before, spare])
-        for name in _PER_BOX:
-            setattr(self, name, getattr(self, name)[order])
+        for values in self._stock:
+            values[:] = values[order]
         geoms = self.first_geom + order
         stock = slice(self.first_geom, self.first_geom + len(order))
         for array in (
-            *(getattr(model, name) for name in _PER_GEOM),
+            *(getattr(model, name) for name in _Written._fields if name.startswith("geom_")),
             data.geom_xpos,
             data.geom_xmat,
         ):
@@ -380,28 +342,120 @@ class Pool:
 class _Stock(NamedTuple):
     """What a pool knows of its boxes; see `Pool`."""
 
-    part: IntArray
-    shape: IntArray
-    component: IntArray
+    box_part: IntArray
+    box_shape: IntArray
+    box_component: IntArray
     centres: Array
     axes: Array
     halves: Array
 
+    @classmethod
+    def of(cls, pool: Pool) -> _Stock:
+        """That of a pool."""
+        return cls(*(getattr(pool, name) for name in cls._fields))
 
-class _Geoms(NamedTuple):
-    """What a model has of its geoms."""
 
-    bodyid: NDArray[np.int32]
-    pos: Array
-    quat: Array
-    size: Array
-    aabb: Array
-    rbound: Array
-    rgba: NDArray[np.float32]
-    group: NDArray[np.int32]
-    sameframe: NDArray[np.uint8]
-    contype: NDArray[np.int32]
-    conaffinity: NDArray[np.int32]
+class _Written(NamedTuple):
+    """Arrays of a model that edits change. (Robots' drives write theirs before every step.)"""
+
+    geom_bodyid: NDArray[np.int32]
+    geom_pos: Array
+    geom_quat: Array
+    geom_size: Array
+    geom_aabb: Array
+    geom_rbound: Array
+    geom_rgba: NDArray[np.float32]
+    geom_group: NDArray[np.int32]
+    geom_sameframe: NDArray[np.uint8]
+    geom_contype: NDArray[np.int32]
+    geom_conaffinity: NDArray[np.int32]
+    body_mass: Array
+    body_subtreemass: Array
+    body_inertia: Array
+    body_invweight0: Array
+    body_gravcomp: Array
+    body_geomadr: NDArray[np.int32]
+    body_geomnum: NDArray[np.int32]
+    body_bvhadr: NDArray[np.int32]
+    body_bvhnum: NDArray[np.int32]
+    body_contype: NDArray[np.int32]
+    body_conaffinity: NDArray[np.int32]
+    bvh_child: NDArray[np.int32]
+    bvh_nodeid: NDArray[np.int32]
+    bvh_aabb: Array
+    dof_invweight0: Array
+    dof_length: Array
+    dof_M0: Array
+    pair_geom1: NDArray[np.int32]
+    pair_geom2: NDArray[np.int32]
+    pair_signature: NDArray[np.int32]
+    pair_margin: Array
+    pair_friction: Array
+
+    @classmethod
+    def of(cls, model: mujoco.MjModel) -> _Written:
+        """Those of a model."""
+        return cls(*(getattr(model, name) for name in cls._fields))
+
+
+@compiled
+def _take_boxes(
+    stock: _Stock, written: _Written, element: int, start: int, stop: int, first_geom: int
+) -> None:
+    """Gives boxes of a body back: they are the world's, unseen, and in no body's list.
+
+    Args:
+        stock: To be written, as is the next one.
+        written: Of the model.
+        element: The body.
+        start: First row of the stock that is its own.
+        stop: The row after the last one.
+        first_geom: Geom of the stock's first box.
+    """
+    for row in range(start, stop):
+        stock.box_part[row], stock.box_component[row] = NO_PART, NO_COMPONENT
+        written.geom_bodyid[first_geom + row] = 0
+        written.geom_rgba[first_geom + row, 3] = 0.0
+    written.body_geomadr[element] = written.body_bvhadr[element] = -1
+    written.body_geomnum[element] = written.body_bvhnum[element] = 0
+    written.body_contype[element] = written.body_conaffinity[element] = 0
+
+
+@compiled
+def _set_mass(
+    written: _Written,
+    element: int,
+    dof: NDArray[np.intp],
+    mass: float,
+    moments: Array,
+    centres: Array,
+    halves: Array,
+) -> None:
+    """Writes what a model has of the mass of a free body.
+
+    Args:
+        written: Of the model, to be written.
+        element: The body.
+        dof: (6,) its velocities.
+        mass: [kg].
+        moments: (3,) principal moments of inertia [kg m^2].
+        centres: (N, 3) of its boxes, in its frame [m].
+        halves: (N, 3) their half extents [m].
+    """
+    turning, radius = 0.0, 0.0
+    for i in range(3):
+        turning += 1.0 / moments[i]
+        written.body_inertia[element, i] = moments[i]
+    for n in range(len(centres)):
+        radius = max(radius, length(centres[n]) + length(halves[n]))
+    moving, turning = 1.0 / mass, turning / 3.0
+    written.body_gravcomp[element] = 0.0
+    written.body_mass[element] = written.body_subtreemass[element] = mass
+    written.body_invweight0[element, 0], written.body_invweight0[element, 1] = moving, turning
+    for i in range(3):
+        written.dof_invweight0[dof[i]], written.dof_invweight0[dof[3 + i]] = moving, turning
+        written.dof_M0[dof[i]], written.dof_M0[dof[3 + i]] = mass, moments[i]
+        written.dof_length[dof[3 + i]] = radius
 
 
 @compiled
@@ -419,10 +473,10 @@ def _write(
     rgba: Array,
     start: int,
     first_geom: int,
+    first_node: int,
     element: int,
     stock: _Stock,
-    geoms: _Geoms,
-    reach: Array,
+    written: _Written,
 ) -> int:
     """Writes boxes of a body: those that something can touch first, and only these as geoms.
 
@@ -440,23 +494,25 @@ def _write(
         rgba: (N, 4) colours.
         start: First row of the stock that is for them.
         first_geom: Geom of the stock's first box.
+        first_node: First node of trees for the stock's first box.
         element: The body.
-        stock: To be written, as are the others.
-        geoms: Of the model.
-        reach: (N, 3) half extents of the first E along the body's axes [m].
+        stock: To be written, as is the next one.
+        written: Of the model.
 
     Returns:
         E.
     """
-    hidden, count = start + np.count_nonzero(exposed), 0
+    shown, count = int(np.count_nonzero(exposed)), 0
+    hidden = start + shown
+    inside, reach = np.empty((shown, 3)), np.empty((shown, 3))
     for n in range(len(exposed)):
         if exposed[n]:
             row = start + count
         else:
             row = hidden
             hidden += 1
-        stock.part[row], stock.shape[row] = part_ids[n], shapes[n]
-        stock.component[row] = components[n]
+        stock.box_part[row], stock.box_shape[row] = part_ids[n], shapes[n]
+        stock.box_component[row] = components[n]
         for i in range(3):
             stock.centres[row, i], stock.halves[row, i] = centres[n, i], halves[n, i]
             for j in range(3):
@@ -464,22 +520,53 @@ def _write(
         if not exposed[n]:
             continue
         g, same = first_geom + row, True
-        geoms.bodyid[g] = element
+        written.geom_bodyid[g] = element
         for i in range(3):
-            geoms.pos[g, i], geoms.size[g, i] = places[n, i], halves[n, i]
-            geoms.aabb[g, 3 + i] = halves[n, i]
-            reach[count, i] = 0.0
+            written.geom_pos[g, i], written.geom_size[g, i] = places[n, i], halves[n, i]
+            written.geom_aabb[g, 3 + i] = halves[n, i]
+            inside[count, i], reach[count, i] = places[n, i], 0.0
             for j in range(3):
                 same = same and turns[n, i, j] == (1.0 if i == j else 0.0)
                 reach[count, i] += abs(turns[n, i, j]) * halves[n, j]
         for i in range(4):
-            geoms.quat[g, i], geoms.rgba[g, i] = turned[count, i], rgba[n, i]
-        geoms.rbound[g] = length(halves[n])
-        geoms.group[g] = 1 if shapes[n] == STUD_SHAPE else 0
-        geoms.sameframe[g] = _AS_BODY if same else _TURNED
-        geoms.contype[g], geoms.conaffinity[g] = 1, BOX_AFFINITY
+            written.geom_quat[g, i], written.geom_rgba[g, i] = turned[count, i], rgba[n, i]
+        written.geom_rbound[g] = length(halves[n])
+        written.geom_group[g] = 1 if shapes[n] == STUD_SHAPE else 0
+        written.geom_sameframe[g] = _AS_BODY if same else _TURNED
+        written.geom_contype[g], written.geom_conaffinity[g] = 1, BOX_AFFINITY
         count += 1
-    return count
+    tree, first = box_tree(inside, reach), first_node + 2 * start
+    for node in range(len(tree.leaf)):
+        at, leaf = first + node, tree.leaf[node]
+        written.bvh_child[at, 0], written.bvh_child[at, 1] = tree.child[node]
+        written.bvh_nodeid[at] = -1 if leaf < 0 else leaf + first_geom + start
+        for i in range(6):
+            written.bvh_aabb[at, i] = tree.bounds[node, i]
+    written.body_geomadr[element], written.body_geomnum[element] = first_geom + start, shown
+    written.body_contype[element], written.body_conaffinity[element] = 1, BOX_AFFINITY
+    written.body_bvhadr[element], written.body_bvhnum[element] = first, len(tree.leaf)
+    return shown
+
+
+@compiled
+def _gap(starts: NDArray[np.intp], counts: NDArray[np.intp], room: int, wanted: int) -> int:
+    """First row from which so many boxes in a row are spare, -1 if there is none.
+
+    Args:
+        starts: (S + 1,) first rows of the slots' boxes.
+        counts: (S + 1,) how many they have.
+        room: How many rows there are.
+        wanted: How many boxes.
+    """
+    end = 0
+    for slot in np.argsort(starts):
+        start, count = int(starts[slot]), int(counts[slot])
+        if count == 0:
+            continue
+        if start - end >= wanted:
+            return end
+        end = start + count
+    return end if room - end >= wanted else -1
 
 
 @compiled
@@ -510,57 +597,4 @@ def _find(
     return rows
 
 
-@compiled
-def _radius(centres: Array, halves: Array) -> float:
-    """Radius of the sphere around the origin that some boxes as spheres are in [m].
-
-    Args:
-        centres: (N, 3) [m].
-        halves: (N, 3) their half extents [m].
-    """
-    greatest = 0.0
-    for n in range(len(centres)):
-        greatest = max(greatest, length(centres[n]) + length(halves[n]))
-    return greatest
-
-
 _PER_SLOT = ("component", "moments", "body_T_component", "_start", "_count")
-_PER_BOX = ("box_part", "box_shape", "box_component", "centres", "axes", "halves")
-_PER_GEOM = (
-    "geom_bodyid",
-    "geom_pos",
-    "geom_quat",
-    "geom_size",
-    "geom_aabb",
-    "geom_rbound",
-    "geom_rgba",
-    "geom_group",
-    "geom_sameframe",
-    "geom_contype",
-    "geom_conaffinity",
-)
-_EDITED = (
-    "body_mass",
-    "body_subtreemass",
-    "body_inertia",
-    "body_invweight0",
-    "body_gravcomp",
-    "body_geomadr",
-    "body_geomnum",
-    "body_bvhadr",
-    "body_bvhnum",
-    "body_contype",
-    "body_conaffinity",
-    "bvh_child",
-    "bvh_nodeid",
-    "bvh_aabb",
-    "dof_invweight0",
-    "dof_length",
-    "dof_M0",
-    "pair_geom1",
-    "pair_geom2",
-    "pair_signature",
-    "pair_margin",
-    "pair_friction",
-)
-"""What else of a model edits change. (Robots' drives write theirs before every step.)"""

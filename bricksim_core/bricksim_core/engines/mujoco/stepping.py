@@ -267,6 +267,8 @@ class Resting:
             now: Index of the scene after it.
             part_ids: The parts.
         """
+        if not self.asleep.any():
+            return Resting(np.zeros(len(now.free), dtype=np.bool_), self.contacts)
         old, new = before.ids[before.free], now.ids[now.free]
         changed = are_in(now.part_ids, part_ids)
         asleep = np.zeros(len(new), dtype=np.bool_)
