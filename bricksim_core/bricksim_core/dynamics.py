@@ -86,13 +86,16 @@ def _total_inertia(inertias: Array, masses: Array, arms: Array, squares: Array) 
     return 0.5 * (total + total.T)
 
 
+def com_in_world(body: MassProperties, world_T_body: Array) -> Array:
+    """(3,) centre of mass in the world frame [m]."""
+    return world_T_body[:3, :3] @ body.com + world_T_body[:3, 3]
+
+
 def in_world(body: MassProperties, world_T_body: Array) -> MassProperties:
     """The same mass properties in the world frame."""
     rotation = world_T_body[:3, :3]
     return MassProperties(
-        body.mass,
-        rotation @ body.com + world_T_body[:3, 3],
-        rotation @ body.inertia @ rotation.T,
+        body.mass, com_in_world(body, world_T_body), rotation @ body.inertia @ rotation.T
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import (
     MassProperties,
+    com_in_world,
     in_world,
     mass_properties,
     merged_twist,
@@ -133,7 +134,7 @@ class Scene:
 
     def com(self, component: int) -> Array:
         """(3,) centre of mass of a component, world [m]."""
-        return in_world(self.mass(component), self.pose(component)).com
+        return com_in_world(self.mass(component), self.pose(component))
 
     def is_fixed(self, component: int) -> bool:
         """Whether the world holds a component."""
@@ -288,7 +289,7 @@ class Scene:
                 continue
             layouts = [self.graph.layout(piece) for piece in pieces]
             for piece in pieces:
-                piece_com = in_world(self.mass(piece), pose).com
+                piece_com = com_in_world(self.mass(piece), pose)
                 own = np.zeros(6) if self.is_fixed(piece) else piece_twist(twist, com, piece_com)
                 self._edited[piece] = (pose, own)
             self.seated |= {

@@ -146,11 +146,26 @@ def _boxes(shape: int, part_ids: IntArray, sizes: IntArray, poses: Array) -> Box
 
 def brick_boxes(layout: ComponentLayout) -> Boxes:
     """Colliders of a component's bricks in the component frame: all bodies, then all studs."""
-    ids, sizes, poses = layout.part_ids, layout.dimensions, layout.component_T_parts
-    boxes = _room(len(ids) + int(np.count_nonzero(layout.studded)))
-    _write(BODY_SHAPE, np.ones(len(ids), dtype=np.bool_), ids, sizes, poses, 0, *boxes)
-    _write(STUD_SHAPE, layout.studded, ids, sizes, poses, len(ids), *boxes)
-    return Boxes(*boxes)
+    sizes, poses = layout.dimensions, layout.component_T_parts
+    return Boxes(*_colliders(layout.part_ids, sizes, poses, layout.studded))
+
+
+@compiled
+def _colliders(
+    ids: IntArray, sizes: IntArray, poses: Array, studded: NDArray[np.bool_]
+) -> tuple[IntArray, IntArray, Array, Array, Array]:
+    """What `brick_boxes` hands back; arguments as `_write`, but which of the bricks have studs."""
+    count = len(ids) + np.count_nonzero(studded)
+    part_ids, shapes = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    centres, axes, halves = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 3))
+    everything = np.ones(len(ids), dtype=np.bool_)
+    _write(
+        BODY_SHAPE, everything, ids, sizes, poses, 0, part_ids, shapes, centres, axes, halves
+    )  # fmt: skip
+    _write(
+        STUD_SHAPE, studded, ids, sizes, poses, len(ids), part_ids, shapes, centres, axes, halves
+    )  # fmt: skip
+    return part_ids, shapes, centres, axes, halves
 
 
 def _room(count: int) -> tuple[IntArray, IntArray, Array, Array, Array]:

@@ -41,45 +41,41 @@ def _exposed(boxes: IntArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
             own *= boxes[n, 1, k] - boxes[n, 0, k]
         cells += own
     # Room for a layer of neighbours all around.
-    size = high - low + 2
+    low -= 1
+    size = high - low + 1
     if size[0] * size[1] * size[2] > _SPARSE * cells:
         return bodies, studs
     occupied = np.zeros((size[0], size[1], size[2]), dtype=np.bool_)
-    first, last = np.empty((count, 3), dtype=np.int64), np.empty((count, 3), dtype=np.int64)
     for n in range(count):
-        for k in range(3):
-            first[n, k], last[n, k] = boxes[n, 0, k] - low[k] + 1, boxes[n, 1, k] - low[k] + 1
-        for x in range(first[n, 0], last[n, 0]):
-            for y in range(first[n, 1], last[n, 1]):
-                occupied[x, y, first[n, 2] : last[n, 2]] = True
+        for x in range(boxes[n, 0, 0] - low[0], boxes[n, 1, 0] - low[0]):
+            for y in range(boxes[n, 0, 1] - low[1], boxes[n, 1, 1] - low[1]):
+                for z in range(boxes[n, 0, 2] - low[2], boxes[n, 1, 2] - low[2]):
+                    occupied[x, y, z] = True
     for n in range(count):
-        sides = 0
-        for side in range(6):
-            if _covered(occupied, first[n], last[n], side):
-                sides += 1
-                if side == 5:
-                    studs[n] = False
-        bodies[n] = sides < 6
+        x, y, z = boxes[n, 0, 0] - low[0], boxes[n, 0, 1] - low[1], boxes[n, 0, 2] - low[2]
+        u, v, w = boxes[n, 1, 0] - low[0], boxes[n, 1, 1] - low[1], boxes[n, 1, 2] - low[2]
+        # The layers of cells next to the body on each side.
+        covered = _full(occupied, x, u, y, v, w, w + 1)
+        studs[n] = not covered
+        bodies[n] = not (
+            covered
+            and _full(occupied, x, u, y, v, z - 1, z)
+            and _full(occupied, x - 1, x, y, v, z, w)
+            and _full(occupied, u, u + 1, y, v, z, w)
+            and _full(occupied, x, u, y - 1, y, z, w)
+            and _full(occupied, x, u, v, v + 1, z, w)
+        )
     return bodies, studs
 
 
 @compiled
-def _covered(occupied: NDArray[np.bool_], low: IntArray, high: IntArray, side: int) -> bool:
-    """Whether a side of a body lies against others all over.
-
-    Args:
-        occupied: (X, Y, Z) cells of the grid; has room beyond all bodies.
-        low: (3,) least cell of the body.
-        high: (3,) greatest cell + 1.
-        side: Below and above along x, y and z.
-    """
-    # The layer of cells next to the body on this side.
-    axis, first, last = side // 2, low.copy(), high.copy()
-    first[axis] = high[axis] if side % 2 else low[axis] - 1
-    last[axis] = first[axis] + 1
-    for x in range(first[0], last[0]):
-        for y in range(first[1], last[1]):
-            for z in range(first[2], last[2]):
+def _full(
+    occupied: NDArray[np.bool_], x0: int, x1: int, y0: int, y1: int, z0: int, z1: int
+) -> bool:
+    """Whether all cells from the first to the one before the last along each axis are occupied."""
+    for x in range(x0, x1):
+        for y in range(y0, y1):
+            for z in range(z0, z1):
                 if not occupied[x, y, z]:
                     return False
     return True

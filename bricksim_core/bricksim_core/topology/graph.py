@@ -492,10 +492,11 @@ class BrickTopologyGraph:
         """
         ended = [self.connection(i) for i in dict.fromkeys(connection_ids)]
         ends: dict[int, list[int]] = {}
+        neighbours = self._graph._adj  # type: ignore[attr-defined]  # views check every key
         for connection in ended:
             pair = (connection.stud_part, connection.hole_part)
             ends.setdefault(self._component_of[connection.stud_part], []).extend(pair)
-            bundle = self._graph.edges[pair]["connections"]
+            bundle = neighbours[pair[0]][pair[1]]["connections"]
             del bundle[connection.id], self._connections[connection.id]
             if not bundle:
                 self._graph.remove_edge(*pair)
@@ -662,6 +663,7 @@ class BrickTopologyGraph:
         the cost depends on the smaller pieces only, and the piece left over is the largest but for
         the order of the search.
         """
+        neighbours = self._graph._adj  # type: ignore[attr-defined]  # views check every key
         owner = {part_id: part_id for part_id in part_ids}
         seen = {part_id: {part_id} for part_id in owner}
         frontiers = {part_id: deque([part_id]) for part_id in owner}
@@ -677,7 +679,7 @@ class BrickTopologyGraph:
                     pieces.append(seen.pop(source))
                     continue
                 # Sorted, so that a copy of the graph falls apart into the same component ids.
-                for neighbour in sorted(self._graph[frontiers[source].popleft()]):
+                for neighbour in sorted(neighbours[frontiers[source].popleft()]):
                     other = owner.get(neighbour)
                     if other is None:
                         owner[neighbour] = source

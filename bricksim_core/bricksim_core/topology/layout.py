@@ -101,37 +101,25 @@ class ComponentLayout:
         return grid_boxes(self.grids, self.dimensions)
 
     def kept(self, part_ids: IntArray, ended: Collection[int]) -> ComponentLayout:
-        """What is left of the component; all that was worked out for its parts is taken over.
+        """What is left of the component; what is known of its parts is taken over.
 
         Args:
             part_ids: (M,) sorted ids of the parts that are left.
             ended: Ids of connections that ended between them; those of other parts go anyway.
         """
+        from bricksim_core.topology.cutting import connections_left, parts_left
+
         rows = np.searchsorted(self.part_ids, part_ids)
-        place = np.full(len(self.part_ids), -1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        stud, hole = place[self.stud_index], place[self.hole_index]
-        alive = (stud >= 0) & (hole >= 0)
-        lost = np.fromiter(ended, dtype=np.int64)
-        at = np.searchsorted(self.connection_ids, lost)
-        alive[at[np.append(self.connection_ids, -1)[at] == lost]] = False
-        known = self.__dict__
-        new = ComponentLayout(
-            part_ids=part_ids,
-            shapes=tuple([self.shapes[row] for row in rows.tolist()]),
-            grids=self.grids.take(rows, axis=0),
-            connection_ids=self.connection_ids[alive],
-            stud_index=stud[alive],
-            hole_index=hole[alive],
-            offsets=self.offsets[alive],
-            yaws=self.yaws[alive],
-        )
-        for name in _PER_PART:
-            if name in known:
-                new.__dict__[name] = known[name].take(rows, axis=0)
-        if "_kinds" in known:
-            shapes, which = known["_kinds"]
-            new.__dict__["_kinds"] = shapes, which[rows]
+        shapes, (kinds, which) = self.shapes, self._kinds
+        known = [getattr(self, name) for name in _PER_PART]
+        grids, which, *own = parts_left(rows, self.grids, which, *known)
+        connections = connections_left(
+            len(shapes), rows, self.connection_ids, self.stud_index, self.hole_index,
+            self.offsets, self.yaws, np.fromiter(ended, dtype=np.int64),
+        )  # fmt: skip
+        left = tuple([shapes[row] for row in rows.tolist()])
+        new = ComponentLayout(part_ids, left, grids, *connections)
+        new.__dict__.update(zip(_PER_PART, own, strict=True), _kinds=(kinds, which))
         return new
 
 
@@ -143,6 +131,5 @@ _PER_PART = (
     "coms",
     "inertias",
     "boxes",
-    "footprints",
 )
-"""Cached properties with a row for each part."""
+"""Cached properties that pieces take over."""

@@ -20,7 +20,9 @@ from bricksim_core.engines.boxes import Boxes, brick_boxes, kinds_of
 from bricksim_core.engines.exposure import exposed_parts
 from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.parts import Color
-from bricksim_core.spatial import Array, inverse
+from bricksim_core.spatial import Array
+
+_AXES = np.eye(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +63,13 @@ def make_body(spec: BodySpec) -> Body:
     """Works out a component's body frame and geoms."""
     layout = spec.layout
     mass = mass_properties(layout)
-    frame, moments = np.eye(4), mass.inertia.diagonal().copy()
-    frame[:3, 3] = mass.com
+    moments, axes = mass.inertia.diagonal().copy(), _AXES
     if not _diagonal(mass.inertia):
         moments, axes = np.linalg.eigh(mass.inertia)
-        _write_right_handed(axes, frame)
+    frame, back = _frame(axes, mass.com)
     boxes = brick_boxes(layout)
     rows, exposed = _exposed_boxes(layout.studded, *exposed_parts(layout))
-    return Body(spec, mass, frame, inverse(frame), moments, boxes, rows, exposed)
+    return Body(spec, mass, frame, back, moments, boxes, rows, exposed)
 
 
 @compiled
@@ -79,15 +80,28 @@ def _diagonal(inertia: Array) -> bool:
 
 
 @compiled
-def _write_right_handed(axes: Array, frame: Array) -> None:
-    """Writes (3, 3) orthonormal axes into a (4, 4) frame, the third one such that they turn."""
-    volume = 0.0
+def _frame(axes: Array, origin: Array) -> tuple[Array, Array]:
+    """(4, 4) frame and its inverse.
+
+    Args:
+        axes: (3, 3) orthonormal columns; the third one is turned round if that makes a rotation.
+        origin: (3,) [m].
+    """
+    volume, frame, back = 0.0, np.eye(4), np.eye(4)
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         volume += axes[i, 2] * (axes[j, 0] * axes[k, 1] - axes[k, 0] * axes[j, 1])
     for i in range(3):
+        frame[i, 3] = origin[i]
         for j in range(3):
             frame[i, j] = -axes[i, j] if j == 2 and volume < 0.0 else axes[i, j]
+    for j in range(3):
+        away = 0.0
+        for i in range(3):
+            back[j, i] = frame[i, j]
+            away += frame[i, j] * origin[i]
+        back[j, 3] = -away
+    return frame, back
 
 
 @compiled

@@ -113,7 +113,8 @@ class Pool:
         self._start = np.zeros(count + 1, dtype=np.intp)
         self._count = np.zeros(count + 1, dtype=np.intp)
         self._stock, self._written = _Stock.of(self), _Written.of(model)
-        _take_boxes(self._stock, self._written, self.held, 0, boxes, self.first_geom)
+        tables = tuple(self._stock), tuple(self._written)
+        _take_boxes(*tables, self.held, 0, boxes, self.first_geom)
         model.geom_bodyid[self.unused_geom] = 0
         model.geom_rgba[self.unused_geom, 3] = 0.0
         # Copying a whole model takes a millisecond, which `copy` has not got in a frame.
@@ -223,7 +224,7 @@ class Pool:
         self.body_T_component[slot] = body.body_T_component
         placed = body.boxes.moved(body.body_T_component)
         _set_mass(
-            self._written, element, self.slots.dof[slot], body.mass.mass, body.moments,
+            tuple(self._written), element, self.slots.dof[slot], body.mass.mass, body.moments,
             placed.centres, placed.halves,
         )  # fmt: skip
         self._put(data, slot, element, [body], placed)
@@ -270,16 +271,15 @@ class Pool:
         count = _write(
             exposed, components, own.part_ids, own.shapes, own.centres, own.axes, own.halves,
             placed.centres, placed.axes, quaternions(placed.axes[exposed]), rgba,
-            start, self.first_geom, self._first_node, element, self._stock, self._written,
+            start, self.first_geom, self._first_node, element,
+            tuple(self._stock), tuple(self._written),
         )  # fmt: skip
         return slice(self.first_geom + start, self.first_geom + start + count)
 
     def _take(self, slot: int, element: int) -> None:
         """Gives the boxes of a slot and its body back to the stock."""
-        rows = self._rows(slot)
-        _take_boxes(
-            self._stock, self._written, element, rows.start, rows.stop, self.first_geom
-        )  # fmt: skip
+        rows, tables = self._rows(slot), (tuple(self._stock), tuple(self._written))
+        _take_boxes(*tables, element, rows.start, rows.stop, self.first_geom)
         self._count[slot] = 0
 
     def _set_mean_inertia(self) -> None:
@@ -340,7 +340,8 @@ class Pool:
 
 
 class _Stock(NamedTuple):
-    """What a pool knows of its boxes; see `Pool`."""
+    """What a pool knows of its boxes; see `Pool`. (A loop takes it as a plain tuple: looking at the
+    fields of a named one takes longer than most loops.)"""
 
     box_part: IntArray
     box_shape: IntArray
@@ -400,18 +401,19 @@ class _Written(NamedTuple):
 
 @compiled
 def _take_boxes(
-    stock: _Stock, written: _Written, element: int, start: int, stop: int, first_geom: int
+    boxes: tuple, arrays: tuple, element: int, start: int, stop: int, first_geom: int
 ) -> None:
     """Gives boxes of a body back: they are the world's, unseen, and in no body's list.
 
     Args:
-        stock: To be written, as is the next one.
-        written: Of the model.
+        boxes: A `_Stock`, to be written, as is the next one.
+        arrays: A `_Written`.
         element: The body.
         start: First row of the stock that is its own.
         stop: The row after the last one.
         first_geom: Geom of the stock's first box.
     """
+    stock, written = _Stock(*boxes), _Written(*arrays)
     for row in range(start, stop):
         stock.box_part[row], stock.box_component[row] = NO_PART, NO_COMPONENT
         written.geom_bodyid[first_geom + row] = 0
@@ -423,7 +425,7 @@ def _take_boxes(
 
 @compiled
 def _set_mass(
-    written: _Written,
+    arrays: tuple,
     element: int,
     dof: NDArray[np.intp],
     mass: float,
@@ -434,7 +436,7 @@ def _set_mass(
     """Writes what a model has of the mass of a free body.
 
     Args:
-        written: Of the model, to be written.
+        arrays: A `_Written`, to be written.
         element: The body.
         dof: (6,) its velocities.
         mass: [kg].
@@ -442,7 +444,7 @@ def _set_mass(
         centres: (N, 3) of its boxes, in its frame [m].
         halves: (N, 3) their half extents [m].
     """
-    turning, radius = 0.0, 0.0
+    written, turning, radius = _Written(*arrays), 0.0, 0.0
     for i in range(3):
         turning += 1.0 / moments[i]
         written.body_inertia[element, i] = moments[i]
@@ -475,8 +477,8 @@ def _write(
     first_geom: int,
     first_node: int,
     element: int,
-    stock: _Stock,
-    written: _Written,
+    boxes: tuple,
+    arrays: tuple,
 ) -> int:
     """Writes boxes of a body: those that something can touch first, and only these as geoms.
 
@@ -496,12 +498,13 @@ def _write(
         first_geom: Geom of the stock's first box.
         first_node: First node of trees for the stock's first box.
         element: The body.
-        stock: To be written, as is the next one.
-        written: Of the model.
+        boxes: A `_Stock`, to be written, as is the next one.
+        arrays: A `_Written`.
 
     Returns:
         E.
     """
+    stock, written = _Stock(*boxes), _Written(*arrays)
     shown, count = int(np.count_nonzero(exposed)), 0
     hidden = start + shown
     inside, reach = np.empty((shown, 3)), np.empty((shown, 3))
