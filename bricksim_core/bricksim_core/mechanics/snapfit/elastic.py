@@ -222,7 +222,14 @@ class ElasticStructure:
 
     def loads(self, joints: IntArray, wrenches: Array) -> Array:
         """(M, F) loads J w by (M, 6) scaled wrenches [N], each at one joint."""
-        return _joint_loads(*self.strain, joints, wrenches, len(self.free))
+        value, column, start = self.strain
+        loads = np.zeros((len(joints), len(self.free)))
+        for load, joint, wrench in zip(loads, joints.tolist(), wrenches, strict=True):
+            ends = start[6 * joint : 6 * joint + 7]
+            entries = slice(int(ends[0]), int(ends[-1]))
+            values = value[entries] * np.repeat(wrench, np.diff(ends))
+            load[:] = np.bincount(column[entries], values, len(load))
+        return loads
 
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
@@ -351,20 +358,6 @@ def _put_map(point: Array, com: Array, target: Array) -> None:
     target[3, 1], target[3, 2] = -z, y
     target[4, 0], target[4, 2] = z, -x
     target[5, 0], target[5, 1] = -y, x
-
-
-@compiled
-def _joint_loads(
-    value: Array, column: IntArray, start: IntArray, joints: IntArray, wrenches: Array, size: int
-) -> Array:
-    """`ElasticStructure.loads` by the rows of J^T."""
-    loads = np.zeros((len(joints), size))
-    for k in range(len(joints)):
-        for c in range(6):
-            r = 6 * joints[k] + c
-            for p in range(start[r], start[r + 1]):
-                loads[k, column[p]] += value[p] * wrenches[k, c]
-    return loads
 
 
 @compiled
