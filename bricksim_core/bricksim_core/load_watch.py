@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
-from bricksim_core.mechanics.bodies import bodies_of
+from bricksim_core.mechanics.bodies import Bodies, bodies_of
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
 from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
@@ -203,6 +203,7 @@ class LoadWatch:
         self._watched: dict[int, _Watched] = {}
         self._ids: IntArray = np.zeros(0, dtype=np.int64)
         self._bodies = bodies_of({})
+        self._chosen = self._bodies, np.zeros(0, dtype=np.bool_), self._bodies
         self._set_order()
         self._steps: list[tuple[StepReport, Mapping[int, Array]]] = []
 
@@ -372,7 +373,7 @@ class LoadWatch:
             wanted: (W,) which watched components.
             watched: They.
         """
-        bodies = self._bodies.only(wanted)
+        bodies = self._chosen_bodies(wanted)
         # What is still does not touch anything that is not, but for what the world holds.
         whole = steps_of([report for report, _ in steps], still=bool(bodies.held.any()))
         row = without_wedges(whole, bodies)
@@ -430,6 +431,14 @@ class LoadWatch:
                     pulse = None
                 one.impact = pulse
         return quiet, over
+
+    def _chosen_bodies(self, wanted: NDArray[np.bool_]) -> Bodies:
+        """The bodies of (W,) some watched components: mostly they are those of the last frame."""
+        bodies, before, chosen = self._chosen
+        if bodies is not self._bodies or not np.array_equal(before, wanted):
+            chosen = self._bodies.only(wanted)
+            self._chosen = self._bodies, wanted, chosen
+        return chosen
 
     def _examine(
         self,

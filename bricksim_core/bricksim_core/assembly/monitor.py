@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from bricksim_core.assembly.alignment import Alignment, align
-from bricksim_core.assembly.pressing import Presses, PressWindow, presses
+from bricksim_core.assembly.alignment import align
+from bricksim_core.assembly.pressing import PressWindow, presses
 from bricksim_core.assembly.types import AssemblyThresholds, Candidate
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
@@ -69,14 +70,23 @@ class AssemblyMonitor:
             return ()
         stud, hole = np.searchsorted(part_ids, found.pairs).T
         alignment = align(world_T_part[stud], sizes[stud], world_T_part[hole], sizes[hole])
-        eccentricity = _eccentricity(found, alignment, world_T_part[stud], sizes[stud])
-        ordered = np.lexsort((found.pairs[:, 1], found.pairs[:, 0], -found.force))
-        pairs = found.pairs.tolist()
-        return tuple(
-            self._judge(found, alignment, eccentricity, i)
-            for i in ordered.tolist()
-            if tuple(pairs[i]) not in excluded
+        eccentricity = _eccentricity(world_T_part, sizes, stud, alignment.overlap, found.centre)
+        # Numbers out of arrays one by one cost more than all that is done with them.
+        rows = zip(
+            found.pairs.tolist(),
+            alignment.offset.tolist(),
+            alignment.yaw.tolist(),
+            alignment.height_error.tolist(),
+            alignment.tilt.tolist(),
+            alignment.yaw_error.tolist(),
+            alignment.position_error.tolist(),
+            found.force.tolist(),
+            eccentricity.tolist(),
+            alignment.overlapping.tolist(),
+            strict=True,
         )
+        judged = [self._judge(*row) for row in rows if tuple(row[0]) not in excluded]
+        return tuple(sorted(judged, key=lambda c: (-c.force, c.stud_part, c.hole_part)))
 
     def snapshot(self) -> object:
         """What `restore` takes."""
@@ -91,62 +101,80 @@ class AssemblyMonitor:
         self._window.restore(state)
 
     def _judge(
-        self, found: Presses, alignment: Alignment, eccentricity: Array, i: int
+        self,
+        pair: Sequence[int],
+        offset: Sequence[int],
+        yaw: int,
+        height: float,
+        tilt: float,
+        yaw_error: float,
+        position: float,
+        force: float,
+        eccentricity: float,
+        overlapping: bool,
     ) -> Candidate:
-        reason = self._reason(found, alignment, eccentricity, i)
-        stud, hole = found.pairs[i].tolist()
-        x, y = alignment.offset[i].tolist()
-        return Candidate(
-            stud_part=stud,
-            hole_part=hole,
-            offset=(x, y),
-            yaw=int(alignment.yaw[i]),
-            height_error=float(alignment.height_error[i]),
-            tilt=float(alignment.tilt[i]),
-            yaw_error=float(alignment.yaw_error[i]),
-            position_error=float(alignment.position_error[i]),
-            force=float(found.force[i]),
-            accepted=not reason,
-            reason=reason,
-            eccentricity=float(eccentricity[i]),
-        )
-
-    def _reason(self, found: Presses, alignment: Alignment, eccentricity: Array, i: int) -> str:
-        """The first criterion that a pair fails, empty if none."""
+        """What is said of a pair; see `Candidate`."""
         limits = self._thresholds
-        height, tilt = alignment.height_error[i], alignment.tilt[i]
-        yaw, position = abs(alignment.yaw_error[i]), alignment.position_error[i]
+        reason = ""  # the first criterion that it fails
         if height > limits.height_tolerance:
-            return _above("height above the studs", height, limits.height_tolerance, "mm")
-        if -height > limits.penetration_tolerance:
-            return _above(
+            reason = _above("height above the studs", height, limits.height_tolerance, "mm")
+        elif -height > limits.penetration_tolerance:
+            reason = _above(
                 "depth below the studs' tops", -height, limits.penetration_tolerance, "mm"
             )
-        if tilt > limits.tilt_tolerance:
-            return _above("tilt", tilt, limits.tilt_tolerance, "deg")
-        if yaw > limits.yaw_tolerance:
-            return _above("yaw error", yaw, limits.yaw_tolerance, "deg")
-        if position > limits.position_tolerance:
-            return _above("position error", position, limits.position_tolerance, "mm")
-        if not alignment.overlapping[i]:
-            return "the grids do not overlap at the nearest offset"
-        if found.force[i] < limits.force:
-            return f"force {found.force[i]:.3g} N is less than {limits.force:.3g} N"
-        if eccentricity[i] > limits.eccentricity:
-            return _above("eccentricity of the force", eccentricity[i], limits.eccentricity, "")
-        return ""
+        elif tilt > limits.tilt_tolerance:
+            reason = _above("tilt", tilt, limits.tilt_tolerance, "deg")
+        elif abs(yaw_error) > limits.yaw_tolerance:
+            reason = _above("yaw error", abs(yaw_error), limits.yaw_tolerance, "deg")
+        elif position > limits.position_tolerance:
+            reason = _above("position error", position, limits.position_tolerance, "mm")
+        elif not overlapping:
+            reason = "the grids do not overlap at the nearest offset"
+        elif force < limits.force:
+            reason = f"force {force:.3g} N is less than {limits.force:.3g} N"
+        elif eccentricity > limits.eccentricity:
+            reason = _above("eccentricity of the force", eccentricity, limits.eccentricity, "")
+        return Candidate(
+            stud_part=pair[0],
+            hole_part=pair[1],
+            offset=(offset[0], offset[1]),
+            yaw=yaw,
+            height_error=height,
+            tilt=tilt,
+            yaw_error=yaw_error,
+            position_error=position,
+            force=force,
+            accepted=not reason,
+            reason=reason,
+            eccentricity=eccentricity,
+        )
 
 
+@compiled
 def _eccentricity(
-    found: Presses, alignment: Alignment, world_T_stud: Array, sizes: IntArray
+    world_T_part: Array, sizes: IntArray, studs: IntArray, overlap: IntArray, centre: Array
 ) -> Array:
-    """(P,) distance of the centre of pressure from the overlap's centre, in halves of its sides."""
-    arm = found.centre - world_T_stud[:, :3, 3]
-    local = np.einsum("pji,pj->pi", world_T_stud[:, :3, :3], arm)[:, :2]
-    place = local / STUD_PITCH + 0.5 * sizes[:, :2]
-    low, high = alignment.overlap[:, :2], alignment.overlap[:, 2:]
-    half = np.maximum(0.5 * (high - low), 0.5)
-    return np.max(np.abs(place - 0.5 * (low + high)) / half, axis=1)
+    """(P,) distance of the centre of pressure from the overlap's centre, in halves of its sides.
+
+    Args:
+        world_T_part: (N, 4, 4) poses of all parts [m].
+        sizes: (N, 3) their sizes [studs, plates].
+        studs: (P,) which of them are the lower parts.
+        overlap: (P, 4) see `Alignment`.
+        centre: (P, 3) centres of pressure, world [m].
+    """
+    found = np.zeros(len(studs))
+    for p in range(len(studs)):
+        pose = world_T_part[studs[p]]
+        for k in range(2):
+            local = 0.0
+            for i in range(3):
+                local += pose[i, k] * (centre[p, i] - pose[i, 3])
+            place = local / STUD_PITCH + 0.5 * sizes[studs[p], k]
+            low, high = overlap[p, k], overlap[p, 2 + k]
+            half = max(0.5 * (high - low), 0.5)
+            found[p] = max(found[p], abs(place - 0.5 * (low + high)) / half)
+    return found
 
 
 def _above(name: str, value: float, limit: float, unit: str) -> str:

@@ -161,15 +161,9 @@ class PressWindow:
         if not self._log or not len(self._log[-1].pairs):
             return NO_PRESSES
         last = self._log[-1]
-        keys = _keys(*last.pairs.T)
-        history = np.zeros((self.steps, len(keys)))
+        history = np.zeros((self.steps, len(last.pairs)))
         for row, step in enumerate(self._log):
-            if step is last:
-                history[row] = step.force
-            elif len(step.pairs):
-                other = _keys(*step.pairs.T)
-                place = np.minimum(np.searchsorted(other, keys), len(other) - 1)
-                history[row] = np.where(other[place] == keys, step.force[place], 0.0)
+            _enter(last.pairs, step.pairs, step.force, history[row])
         needed = math.ceil(share * self.steps - 1e-9)
         force = np.sort(history, axis=0)[self.steps - needed]
         return Presses(last.pairs, force, last.centre)
@@ -183,6 +177,22 @@ class PressWindow:
         self._log = deque(state, maxlen=self.steps)
 
 
-def _keys(lower: IntArray, upper: IntArray) -> IntArray:
-    """(P,) one number for each pair of ids, in the order of the pairs."""
-    return lower << 31 | upper
+@compiled
+def _enter(pairs: IntArray, known: IntArray, force: Array, found: Array) -> None:
+    """Writes the forces of pairs that are known over zeros.
+
+    Args:
+        pairs: (P, 2) sorted pairs.
+        known: (K, 2) sorted pairs.
+        force: (K,) their forces [N].
+        found: (P,) to be written [N].
+    """
+    k = 0
+    for p in range(len(pairs)):
+        lower, upper = pairs[p]
+        while k < len(known) and (
+            known[k, 0] < lower or (known[k, 0] == lower and known[k, 1] < upper)
+        ):
+            k += 1
+        if k < len(known) and known[k, 0] == lower and known[k, 1] == upper:
+            found[p] = force[k]
