@@ -23,11 +23,11 @@ for: such components have little inside, and their grid would be large."""
 
 def exposed_parts(layout: ComponentLayout) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(N,) bodies and (N,) stud slabs that are not enclosed by other bricks of the component."""
-    return _exposed(layout.boxes)
+    return exposed_boxes(layout.boxes)
 
 
 @compiled
-def _exposed(boxes: IntArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def exposed_boxes(boxes: IntArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The same of (N, 2, 3) boxes (`ComponentLayout.boxes`)."""
     count, cells = len(boxes), 0
     bodies, studs = np.ones(count, dtype=np.bool_), np.ones(count, dtype=np.bool_)

@@ -17,10 +17,11 @@ from scipy.spatial.transform import Rotation
 from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes, kinds_of
-from bricksim_core.engines.exposure import exposed_parts
+from bricksim_core.engines.exposure import exposed_boxes
 from bricksim_core.engines.protocol import BodySpec
 from bricksim_core.parts import Color
 from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
 
 _AXES = np.eye(3)
 
@@ -38,6 +39,8 @@ class Body:
         boxes: Colliders in the component frame.
         rows: (B,) which of the layout's parts each belongs to.
         exposed: (B,) which of them something outside can touch.
+        kinds: (K, 3, 3) axes that boxes have.
+        kind: (B,) which of these each has.
     """
 
     spec: BodySpec
@@ -48,6 +51,8 @@ class Body:
     boxes: Boxes
     rows: NDArray[np.intp]
     exposed: NDArray[np.bool_]
+    kinds: Array
+    kind: NDArray[np.intp]
 
     @property
     def rgba(self) -> Array:
@@ -68,8 +73,8 @@ def make_body(spec: BodySpec) -> Body:
         moments, axes = np.linalg.eigh(mass.inertia)
     frame, back = _frame(axes, mass.com)
     boxes = brick_boxes(layout)
-    rows, exposed = _exposed_boxes(layout.studded, *exposed_parts(layout))
-    return Body(spec, mass, frame, back, moments, boxes, rows, exposed)
+    seen = _seen(layout.boxes, layout.studded, boxes.axes)
+    return Body(spec, mass, frame, back, moments, boxes, *seen)
 
 
 @compiled
@@ -105,25 +110,28 @@ def _frame(axes: Array, origin: Array) -> tuple[Array, Array]:
 
 
 @compiled
-def _exposed_boxes(
-    studded: NDArray[np.bool_], bodies: NDArray[np.bool_], studs: NDArray[np.bool_]
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """(B,) parts of a component's boxes and (B,) which of them something can touch.
+def _seen(
+    cells: IntArray, studded: NDArray[np.bool_], axes: Array
+) -> tuple[NDArray[np.intp], NDArray[np.bool_], Array, NDArray[np.intp]]:
+    """What a `Body` has of its boxes: `rows`, `exposed`, `kinds`, `kind`.
 
     Args:
+        cells: (N, 2, 3) `ComponentLayout.boxes`.
         studded: (N,) which parts have studs.
-        bodies: (N,) bodies that something can touch.
-        studs: (N,) slabs of studs that something can touch.
+        axes: (B, 3, 3) of the boxes: first all bodies, then the studs.
     """
-    count = len(studded)
-    boxes = count + np.count_nonzero(studded)
-    rows, exposed = np.empty(boxes, dtype=np.intp), np.empty(boxes, dtype=np.bool_)
-    for n in range(len(studded)):
+    bodies, studs = exposed_boxes(cells)
+    rows, exposed = np.empty(len(axes), dtype=np.intp), np.empty(len(axes), dtype=np.bool_)
+    count = len(cells)
+    for n in range(len(cells)):
         rows[n], exposed[n] = n, bodies[n]
         if studded[n]:
             rows[count], exposed[count] = n, studs[n]
             count += 1
-    return rows, exposed
+    kinds, kind = kinds_of(axes)
+    if len(kinds) == 0:  # too many
+        kinds, kind = axes, np.arange(len(axes))
+    return rows, exposed, kinds, kind
 
 
 def wxyz(rotation: Array) -> Array:
@@ -135,12 +143,9 @@ def wxyz(rotation: Array) -> Array:
 
 def quaternions(axes: Array) -> Array:
     """(N, 4) unit quaternions in MuJoCo's order of (N, 3, 3) rotations."""
-    kinds, which = kinds_of(axes)
-    if len(kinds) == 1:  # most structures
-        return wxyz(kinds[0])[None][which]
-    rotations = Rotation.from_matrix(kinds if len(kinds) else axes)
-    found = rotations.as_quat(canonical=True, scalar_first=True)
-    return found[which] if len(kinds) else found
+    if len(axes) == 1:  # most structures
+        return wxyz(axes[0])[None]
+    return Rotation.from_matrix(axes).as_quat(canonical=True, scalar_first=True)
 
 
 @compiled

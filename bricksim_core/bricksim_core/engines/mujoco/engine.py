@@ -392,11 +392,11 @@ class MujocoEngine:
         index, data, spec = self._index, self._data, body.spec
         row = index.free_row[spec.component]
         pose = spec.world_T_component @ body.component_T_body
-        data.qpos[index.qpos[row, :3]] = pose[:3, 3]
-        data.qpos[index.qpos[row, 3:]] = wxyz(pose[:3, :3])
-        data.qvel[index.dof[row, :3]] = spec.twist[:3]
-        data.qvel[index.dof[row, 3:]] = spec.twist[3:] @ pose[:3, :3]
-        data.qacc_warmstart[index.dof[row]] = 0.0
+        spin = spec.twist[3:] @ pose[:3, :3]
+        _write_state(
+            data.qpos, data.qvel, data.qacc_warmstart, index.qpos[row], index.dof[row],
+            pose, wxyz(pose[:3, :3]), spec.twist, spin,
+        )  # fmt: skip
 
     # -- stepping ---------------------------------------------------------------------------
 
@@ -776,17 +776,55 @@ def check_pose(pose: Array, name: str) -> None:
     Raises:
         EngineError: It is not.
     """
-    pose = np.asarray(pose, dtype=np.float64)
+    pose = np.ascontiguousarray(pose, dtype=np.float64)
+    if pose.shape == (4, 4) and _rigid(pose):
+        return
+    wanted = "a rotation and a translation"
     if pose.shape != (4, 4) or not np.all(np.isfinite(pose)):
-        raise EngineError(f"{name} is {pose.tolist()}, expected a finite 4x4 matrix")
-    if not _rigid(np.ascontiguousarray(pose)):
-        raise EngineError(f"{name} is {pose.tolist()}, expected a rotation and a translation")
+        wanted = "a finite 4x4 matrix"
+    raise EngineError(f"{name} is {pose.tolist()}, expected {wanted}")
+
+
+@compiled
+def _write_state(
+    qpos: Array,
+    qvel: Array,
+    warmstart: Array,
+    at: NDArray[np.intp],
+    dof: NDArray[np.intp],
+    pose: Array,
+    quaternion: Array,
+    twist: Array,
+    spin: Array,
+) -> None:
+    """Writes the state of a free body.
+
+    Args:
+        qpos: Positions of the model, to be written, as are the next two.
+        qvel: Its velocities.
+        warmstart: Where its solver starts from.
+        at: (7,) addresses of the body's position.
+        dof: (6,) those of its velocity.
+        pose: (4, 4) [m].
+        quaternion: (4,) in MuJoCo's order.
+        twist: (6,) COM linear and angular velocity, world [m/s, rad/s].
+        spin: (3,) angular velocity in the body's frame [rad/s].
+    """
+    for i in range(3):
+        qpos[at[i]] = pose[i, 3]
+        qvel[dof[i]], qvel[dof[3 + i]] = twist[i], spin[i]
+    for i in range(4):
+        qpos[at[3 + i]] = quaternion[i]
+    for i in range(6):
+        warmstart[dof[i]] = 0.0
 
 
 @compiled
 def _rigid(pose: Array) -> bool:
-    """Whether a finite (4, 4) matrix is a rotation and a translation."""
+    """Whether a (4, 4) matrix is finite, a rotation and a translation."""
     error = volume = 0.0
+    if not np.isfinite(pose).all():
+        return False
     for i in range(3):
         for j in range(3):
             product = 0.0

@@ -17,8 +17,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
+from bricksim_core.spatial import Array
 
 YIELD_TIME = 0.2
 """Time [s] in which a yielding contact becomes a usual one; an arm lets go in a tenth of that."""
@@ -79,21 +81,61 @@ def set_pairs(
     """
     frictions = dict.fromkeys(seat_geoms(seated), contact.friction)
     frictions |= {names: pair.friction for names, pair in yielding.items()}
-    used, rest = slice(0, len(frictions)), slice(len(frictions), None)
     geoms = find([geom for pair in frictions for geom in pair]).reshape(-1, 2)
-    bodies = model.geom_bodyid[geoms]
-    turned = bodies[:, 0] > bodies[:, 1]
-    geoms[turned], bodies[turned] = geoms[turned, ::-1], bodies[turned, ::-1]
-    signature = (bodies[:, 0] << 16) + bodies[:, 1]
-    order = np.lexsort((geoms[:, 1], geoms[:, 0], signature))
-    model.pair_signature[used] = signature[order]
-    model.pair_geom1[used], model.pair_geom2[used] = geoms[order].T
-    model.pair_friction[used, :2] = np.array(list(frictions.values()))[order, None]
-    model.pair_signature[rest] = _LAST
-    model.pair_geom1[rest] = model.pair_geom2[rest] = unused
-    model.pair_margin[rest] = -_NEVER
+    order = _write_pairs(
+        geoms, np.fromiter(frictions.values(), dtype=np.float64), unused, model.geom_bodyid,
+        model.pair_signature, model.pair_geom1, model.pair_geom2,
+        model.pair_friction, model.pair_margin,
+    )  # fmt: skip
     names = list(frictions)
     return {names[i]: row for row, i in enumerate(order.tolist())}
+
+
+@compiled
+def _write_pairs(
+    geoms: NDArray[np.intp],
+    frictions: Array,
+    unused: int,
+    body_of: NDArray[np.int32],
+    signatures: NDArray[np.int32],
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    friction: Array,
+    margins: Array,
+) -> NDArray[np.intp]:
+    """Writes pairs as MuJoCo wants them: each sorted by bodies, all by these and by geoms.
+
+    Args:
+        geoms: (N, 2) of the pairs; sorted here.
+        frictions: (N,) sliding friction [-].
+        unused: Geom of pairs that are not used.
+        body_of: (G,) bodies of the geoms.
+        signatures: (R,) of the model's pairs, to be written as are the next ones.
+        first: (R,) their geoms.
+        second: (R,)
+        friction: (R, 5) [-].
+        margins: (R,) only those of unused pairs are written [m].
+
+    Returns:
+        (N,) the pair in each of the first rows.
+    """
+    keys = np.empty(len(geoms), dtype=np.int64)
+    for n in range(len(geoms)):
+        one, other = geoms[n]
+        if body_of[one] > body_of[other]:
+            geoms[n, 0], geoms[n, 1] = other, one
+        keys[n] = (np.int64(body_of[geoms[n, 0]]) << 16) + body_of[geoms[n, 1]]
+    order = np.argsort(geoms[:, 1], kind="mergesort")
+    order = order[np.argsort(geoms[order, 0], kind="mergesort")]
+    order = order[np.argsort(keys[order], kind="mergesort")]
+    for row in range(len(order)):
+        n = order[row]
+        signatures[row], first[row], second[row] = keys[n], geoms[n, 0], geoms[n, 1]
+        friction[row, 0] = friction[row, 1] = frictions[n]
+    signatures[len(order) :] = _LAST
+    first[len(order) :] = second[len(order) :] = unused
+    margins[len(order) :] = -_NEVER
+    return order
 
 
 def set_margins(

@@ -29,7 +29,7 @@ from bricksim_core.engines.mujoco.bvh import box_tree
 from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
 from bricksim_core.engines.mujoco.specification import HELD, Capacity, slot_name
 from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.layout import IntArray
 
 NO_COMPONENT = -1
@@ -98,7 +98,8 @@ class Pool:
             model.jnt_dofadr[joint][:, None].astype(np.intp) + np.arange(6),
             model.body_treeid[body].astype(np.intp),
         )
-        self._first_node = int(model.body_bvhadr[self.held])
+        # Of the boxes of the stock: the first geom, and the first node of their trees.
+        self._first = self.first_geom, int(model.body_bvhadr[self.held])
         self._other_dofs = np.setdiff1d(np.arange(model.nv), self.slots.dof)
         self.component = np.full(count, NO_COMPONENT, dtype=np.int64)
         self._slot: dict[int, int] = {}
@@ -160,9 +161,8 @@ class Pool:
 
     def geoms(self, bricks: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
         """Geoms of the model that are bricks' boxes, given by part and contact shape id."""
-        parts, shapes = np.array(bricks, dtype=np.int64).T
-        keys = parts << 1 | shapes
-        rows = _find(keys, np.argsort(keys), self.box_component, self.box_part, self.box_shape)
+        wanted = np.array(bricks, dtype=np.int64)
+        rows = _find(wanted, self.box_component, self.box_part, self.box_shape)
         return self.first_geom + rows
 
     # -- changes ------------------------------------------------------------------------------
@@ -222,12 +222,13 @@ class Pool:
         self._slot[body.spec.component] = slot
         self.moments[slot] = body.moments
         self.body_T_component[slot] = body.body_T_component
-        placed = body.boxes.moved(body.body_T_component)
-        _set_mass(
-            tuple(self._written), element, self.slots.dof[slot], body.mass.mass, body.moments,
-            placed.centres, placed.halves,
+        start, count = self._allocate(data, slot, len(body.exposed)), len(body.exposed)
+        boxes = (body.exposed, np.full(count, body.spec.component), *_own(body.boxes), body.rgba)
+        _write_free(
+            tuple(self._stock), tuple(self._written), element, start, *self._first,
+            self.slots.dof[slot], body.mass.mass, body.moments,
+            *boxes, *_placed(body, body.body_T_component),
         )  # fmt: skip
-        self._put(data, slot, element, [body], placed)
         self.wake(data, [body.spec.component])
 
     def _hold(self, data: mujoco.MjData, held: Sequence[Body]) -> None:
@@ -235,46 +236,26 @@ class Pool:
         self._take(-1, self.held)
         if not held:
             return
-        placed = concatenate([b.boxes.moved(b.spec.world_T_component) for b in held])
-        geoms = self._put(data, -1, self.held, held, placed)
-        # MuJoCo works out where static geoms are only once, when it makes the data.
+        counts = [len(b.exposed) for b in held]
+        start = self._allocate(data, -1, sum(counts))
+        own = concatenate([b.boxes for b in held])
         exposed = np.concatenate([b.exposed for b in held])
-        data.geom_xpos[geoms] = placed.centres[exposed]
-        data.geom_xmat[geoms] = placed.axes[exposed].reshape(-1, 9)
-
-    def _put(
-        self, data: mujoco.MjData, slot: int, element: int, bodies: Sequence[Body], placed: Boxes
-    ) -> slice:
-        """Gives boxes of the stock to a body of the model.
-
-        Args:
-            data: State of the model.
-            slot: Takes the boxes.
-            element: Body of the model.
-            bodies: Components.
-            placed: Their boxes in the frame of the model's body.
-
-        Returns:
-            Geoms of the boxes that something can touch; the others come after them and are in no
-            body's list.
-        """
-        start = self._allocate(data, slot, len(placed.part_ids))
-        if len(bodies) == 1:
-            (body,) = bodies
-            own, exposed, rgba = body.boxes, body.exposed, body.rgba
-        else:
-            own = concatenate([b.boxes for b in bodies])
-            exposed = np.concatenate([b.exposed for b in bodies])
-            rgba = np.concatenate([b.rgba for b in bodies])
-        each = [len(b.exposed) for b in bodies]
-        components = np.repeat(np.array([b.spec.component for b in bodies]), each)
-        count = _write(
-            exposed, components, own.part_ids, own.shapes, own.centres, own.axes, own.halves,
-            placed.centres, placed.axes, quaternions(placed.axes[exposed]), rgba,
-            start, self.first_geom, self._first_node, element,
-            tuple(self._stock), tuple(self._written),
+        components = np.repeat(np.array([b.spec.component for b in held]), counts)
+        boxes = (exposed, components, *_own(own), np.concatenate([b.rgba for b in held]))
+        places, turns, turned, kinds = zip(
+            *(_placed(b, b.spec.world_T_component) for b in held), strict=True
+        )
+        before = np.cumsum([0, *(len(some) for some in turns[:-1])])
+        places, turns = np.concatenate(places), np.concatenate(turns)
+        kind = np.concatenate([k + first for k, first in zip(kinds, before, strict=True)])
+        shown = _write_held(
+            tuple(self._stock), tuple(self._written), self.held, start, *self._first,
+            *boxes, places, turns, np.concatenate(turned), kind,
         )  # fmt: skip
-        return slice(self.first_geom + start, self.first_geom + start + count)
+        # MuJoCo works out where static geoms are only once, when it makes the data.
+        geoms = slice(self.first_geom + start, self.first_geom + start + shown)
+        data.geom_xpos[geoms] = places[exposed]
+        data.geom_xmat[geoms] = turns[kind[exposed]].reshape(-1, 9)
 
     def _take(self, slot: int, element: int) -> None:
         """Gives the boxes of a slot and its body back to the stock."""
@@ -284,8 +265,9 @@ class Pool:
 
     def _set_mean_inertia(self) -> None:
         """The scale of the solver's tolerance: that of a model without empty slots."""
-        dofs = self.slots.dof[self.component != NO_COMPONENT].ravel()
-        inertias = self.model.dof_M0[np.concatenate([dofs, self._other_dofs])]
+        inertias = _inertias(
+            self.component, self.slots.dof, self._other_dofs, self._written.dof_M0
+        )  # fmt: skip
         self.model.stat.meaninertia = inertias.mean() if len(inertias) else 1.0
 
     # -- boxes --------------------------------------------------------------------------------
@@ -308,7 +290,7 @@ class Pool:
         taken = np.flatnonzero(self._count)
         taken = taken[np.argsort(self._start[taken])]
         before = np.concatenate([np.arange(r.start, r.stop) for r in map(self._rows, taken)])
-        model, count, first = self.model, len(before), self._first_node
+        model, count, first = self.model, len(before), self._first[1]
         spare = np.setdiff1d(np.arange(self.capacity.boxes), before)
         order = np.concatenate([before, spare])
         for values in self._stock:
@@ -424,8 +406,41 @@ def _take_boxes(
 
 
 @compiled
+def _inertias(
+    component: IntArray, dof: NDArray[np.intp], others: NDArray[np.intp], inertia: Array
+) -> Array:
+    """Diagonal of a model's mass matrix without that of empty slots; see `Pool`, `Slots`."""
+    found, count = np.empty(dof.size + len(others)), 0
+    for slot in range(len(component)):
+        if component[slot] != NO_COMPONENT:
+            for i in range(6):
+                found[count + i] = inertia[dof[slot, i]]
+            count += 6
+    for other in others:
+        found[count] = inertia[other]
+        count += 1
+    return found[:count]
+
+
+def _own(boxes: Boxes) -> tuple[IntArray, IntArray, Array, Array, Array]:
+    """Boxes as `_write` takes them."""
+    return boxes.part_ids, boxes.shapes, boxes.centres, boxes.axes, boxes.halves
+
+
+def _placed(body: Body, pose: Array) -> tuple[Array, Array, Array, NDArray[np.intp]]:
+    """Boxes of a component in another frame, as `_write` takes them: places, turns, turned, kind.
+
+    Args:
+        body: The component.
+        pose: (4, 4) of its frame in the other one [m].
+    """
+    turns = pose[:3, :3] @ body.kinds
+    return transform_points(pose, body.boxes.centres), turns, quaternions(turns), body.kind
+
+
+@compiled
 def _set_mass(
-    arrays: tuple,
+    written: _Written,
     element: int,
     dof: NDArray[np.intp],
     mass: float,
@@ -436,7 +451,7 @@ def _set_mass(
     """Writes what a model has of the mass of a free body.
 
     Args:
-        arrays: A `_Written`, to be written.
+        written: To be written.
         element: The body.
         dof: (6,) its velocities.
         mass: [kg].
@@ -444,7 +459,7 @@ def _set_mass(
         centres: (N, 3) of its boxes, in its frame [m].
         halves: (N, 3) their half extents [m].
     """
-    written, turning, radius = _Written(*arrays), 0.0, 0.0
+    turning, radius = 0.0, 0.0
     for i in range(3):
         turning += 1.0 / moments[i]
         written.body_inertia[element, i] = moments[i]
@@ -461,7 +476,16 @@ def _set_mass(
 
 
 @compiled
-def _write(
+def _write_free(
+    boxes: tuple,
+    arrays: tuple,
+    element: int,
+    start: int,
+    first_geom: int,
+    first_node: int,
+    dof: NDArray[np.intp],
+    mass: float,
+    moments: Array,
     exposed: NDArray[np.bool_],
     components: IntArray,
     part_ids: IntArray,
@@ -469,20 +493,81 @@ def _write(
     centres: Array,
     axes: Array,
     halves: Array,
+    rgba: Array,
     places: Array,
     turns: Array,
     turned: Array,
-    rgba: Array,
+    kind: NDArray[np.intp],
+) -> None:
+    """Writes a free body: `_set_mass` and `_write`; a `_Stock` and a `_Written` as tuples."""
+    written = _Written(*arrays)
+    _set_mass(written, element, dof, mass, moments, places, halves)
+    _write(
+        _Stock(*boxes), written, element, start, first_geom, first_node,
+        exposed, components, part_ids, shapes, centres, axes, halves, rgba,
+        places, turns, turned, kind,
+    )  # fmt: skip
+
+
+@compiled
+def _write_held(
+    boxes: tuple,
+    arrays: tuple,
+    element: int,
     start: int,
     first_geom: int,
     first_node: int,
+    exposed: NDArray[np.bool_],
+    components: IntArray,
+    part_ids: IntArray,
+    shapes: IntArray,
+    centres: Array,
+    axes: Array,
+    halves: Array,
+    rgba: Array,
+    places: Array,
+    turns: Array,
+    turned: Array,
+    kind: NDArray[np.intp],
+) -> int:
+    """`_write` for a `_Stock` and a `_Written` as tuples."""
+    return _write(
+        _Stock(*boxes), _Written(*arrays), element, start, first_geom, first_node,
+        exposed, components, part_ids, shapes, centres, axes, halves, rgba,
+        places, turns, turned, kind,
+    )  # fmt: skip
+
+
+@compiled
+def _write(
+    stock: _Stock,
+    written: _Written,
     element: int,
-    boxes: tuple,
-    arrays: tuple,
+    start: int,
+    first_geom: int,
+    first_node: int,
+    exposed: NDArray[np.bool_],
+    components: IntArray,
+    part_ids: IntArray,
+    shapes: IntArray,
+    centres: Array,
+    axes: Array,
+    halves: Array,
+    rgba: Array,
+    places: Array,
+    turns: Array,
+    turned: Array,
+    kind: NDArray[np.intp],
 ) -> int:
     """Writes boxes of a body: those that something can touch first, and only these as geoms.
 
     Args:
+        stock: To be written, as is the next one.
+        written: Of the model.
+        element: The body.
+        start: First row of the stock that is for them.
+        first_geom: Geom of the stock's first box.
+        first_node: First node of trees for the stock's first box.
         exposed: (N,) which boxes something can touch, E in all.
         components: (N,) their components.
         part_ids: (N,) like the next four, see `Boxes`; in the component frames.
@@ -490,21 +575,15 @@ def _write(
         centres: (N, 3)
         axes: (N, 3, 3)
         halves: (N, 3)
-        places: (N, 3) centres in the body's frame [m].
-        turns: (N, 3, 3) axes there.
-        turned: (E, 4) quaternions of the exposed ones.
         rgba: (N, 4) colours.
-        start: First row of the stock that is for them.
-        first_geom: Geom of the stock's first box.
-        first_node: First node of trees for the stock's first box.
-        element: The body.
-        boxes: A `_Stock`, to be written, as is the next one.
-        arrays: A `_Written`.
+        places: (N, 3) centres in the body's frame [m].
+        turns: (K, 3, 3) axes that boxes have there.
+        turned: (K, 4) quaternions of these.
+        kind: (N,) which of them each has.
 
     Returns:
         E.
     """
-    stock, written = _Stock(*boxes), _Written(*arrays)
     shown, count = int(np.count_nonzero(exposed)), 0
     hidden = start + shown
     inside, reach = np.empty((shown, 3)), np.empty((shown, 3))
@@ -522,17 +601,17 @@ def _write(
                 stock.axes[row, i, j] = axes[n, i, j]
         if not exposed[n]:
             continue
-        g, same = first_geom + row, True
+        g, same, turn = first_geom + row, True, turns[kind[n]]
         written.geom_bodyid[g] = element
         for i in range(3):
             written.geom_pos[g, i], written.geom_size[g, i] = places[n, i], halves[n, i]
             written.geom_aabb[g, 3 + i] = halves[n, i]
             inside[count, i], reach[count, i] = places[n, i], 0.0
             for j in range(3):
-                same = same and turns[n, i, j] == (1.0 if i == j else 0.0)
-                reach[count, i] += abs(turns[n, i, j]) * halves[n, j]
+                same = same and turn[i, j] == (1.0 if i == j else 0.0)
+                reach[count, i] += abs(turn[i, j]) * halves[n, j]
         for i in range(4):
-            written.geom_quat[g, i], written.geom_rgba[g, i] = turned[count, i], rgba[n, i]
+            written.geom_quat[g, i], written.geom_rgba[g, i] = turned[kind[n], i], rgba[n, i]
         written.geom_rbound[g] = length(halves[n])
         written.geom_group[g] = 1 if shapes[n] == STUD_SHAPE else 0
         written.geom_sameframe[g] = _AS_BODY if same else _TURNED
@@ -574,13 +653,12 @@ def _gap(starts: NDArray[np.intp], counts: NDArray[np.intp], room: int, wanted: 
 
 @compiled
 def _find(
-    keys: IntArray, order: NDArray[np.intp], component: IntArray, part: IntArray, shape: IntArray
+    bricks: IntArray, component: IntArray, part: IntArray, shape: IntArray
 ) -> NDArray[np.intp]:
     """Rows of boxes of the stock.
 
     Args:
-        keys: (N,) twice the part of each box, and its shape.
-        order: (N,) in which these are sorted; any may be there several times.
+        bricks: (N, 2) part and shape of each box; any may be there several times.
         component: (B,) like the next two, see `Pool`.
         part: (B,)
         shape: (B,)
@@ -588,6 +666,8 @@ def _find(
     Returns:
         (N,) -1 where there is no such box.
     """
+    keys = bricks[:, 0] << 1 | bricks[:, 1]
+    order = np.argsort(keys)
     wanted, rows = keys[order], np.full(len(keys), -1, dtype=np.intp)
     for b in range(len(part)):
         if component[b] == NO_COMPONENT:
