@@ -68,11 +68,14 @@ class AssemblyMonitor:
         found = self._window.sustained(self._thresholds.sustained)
         if not len(found.pairs):
             return ()
-        stud, hole = np.searchsorted(part_ids, found.pairs).T
+        rows = np.searchsorted(part_ids, found.pairs)
+        stud, hole = rows.T
         alignment = align(world_T_part[stud], sizes[stud], world_T_part[hole], sizes[hole])
-        eccentricity = _eccentricity(world_T_part, sizes, stud, alignment.overlap, found.centre)
+        eccentricity = _eccentricity(
+            world_T_part, sizes, rows, np.ascontiguousarray(alignment.overlap), found.centre
+        )
         # Numbers out of arrays one by one cost more than all that is done with them.
-        rows = zip(
+        numbers = zip(
             found.pairs.tolist(),
             alignment.offset.tolist(),
             alignment.yaw.tolist(),
@@ -85,7 +88,7 @@ class AssemblyMonitor:
             alignment.overlapping.tolist(),
             strict=True,
         )
-        judged = [self._judge(*row) for row in rows if tuple(row[0]) not in excluded]
+        judged = [self._judge(*row) for row in numbers if tuple(row[0]) not in excluded]
         return tuple(sorted(judged, key=lambda c: (-c.force, c.stud_part, c.hole_part)))
 
     def snapshot(self) -> object:
@@ -152,25 +155,25 @@ class AssemblyMonitor:
 
 @compiled
 def _eccentricity(
-    world_T_part: Array, sizes: IntArray, studs: IntArray, overlap: IntArray, centre: Array
+    world_T_part: Array, sizes: IntArray, pairs: IntArray, overlap: IntArray, centre: Array
 ) -> Array:
     """(P,) distance of the centre of pressure from the overlap's centre, in halves of its sides.
 
     Args:
         world_T_part: (N, 4, 4) poses of all parts [m].
         sizes: (N, 3) their sizes [studs, plates].
-        studs: (P,) which of them are the lower parts.
+        pairs: (P, 2) which of them are the lower and the upper parts.
         overlap: (P, 4) see `Alignment`.
         centre: (P, 3) centres of pressure, world [m].
     """
-    found = np.zeros(len(studs))
-    for p in range(len(studs)):
-        pose = world_T_part[studs[p]]
+    found = np.zeros(len(pairs))
+    for p in range(len(pairs)):
+        pose = world_T_part[pairs[p, 0]]
         for k in range(2):
             local = 0.0
             for i in range(3):
                 local += pose[i, k] * (centre[p, i] - pose[i, 3])
-            place = local / STUD_PITCH + 0.5 * sizes[studs[p], k]
+            place = local / STUD_PITCH + 0.5 * sizes[pairs[p, 0], k]
             low, high = overlap[p, k], overlap[p, 2 + k]
             half = max(0.5 * (high - low), 0.5)
             found[p] = max(found[p], abs(place - 0.5 * (low + high)) / half)
