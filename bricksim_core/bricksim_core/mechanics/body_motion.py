@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled, crossed
-from bricksim_core.mechanics.friction_program import FrictionJoints
+from bricksim_core.mechanics.friction_program import FrictionJoints, Links, parted
+from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -40,6 +42,90 @@ def energy_of(masses: Array, inertias: Array, twists: Array) -> float:
         for c in range(6):
             total += twists[i, c] * momenta[i, c]
     return 0.5 * total
+
+
+@compiled
+def moves_at(
+    lower: IntArray,
+    upper: IntArray,
+    centre: Array,
+    coms: Array,
+    twists: Array,
+    still: float,
+    faint: float,
+) -> NDArray[np.bool_]:
+    """(C,) connections whose ends move against each other.
+
+    Args:
+        lower: (C,) lower parts.
+        upper: (C,) upper parts.
+        centre: (C, 3) where they are [m].
+        coms: (N, 3) of the parts [m].
+        twists: (N, 6) scaled, of these [m/s].
+        still: Speed up to which nothing moves [m/s].
+        faint: The same as a part of the greatest one.
+    """
+    speed, along, turn = np.zeros(len(lower)), np.empty(3), np.empty(3)
+    for k in range(len(lower)):
+        one, other = twists[lower[k]], twists[upper[k]]
+        # Motions of the parts at the origin differ by what they do against each other.
+        by_one = crossed(one[3:], coms[lower[k]] / STUD_PITCH)
+        by_other = crossed(other[3:], coms[upper[k]] / STUD_PITCH)
+        for c in range(3):
+            along[c] = (other[c] - by_other[c]) - (one[c] - by_one[c])
+            turn[c] = other[3 + c] - one[3 + c]
+        turning = crossed(turn, centre[k] / STUD_PITCH)
+        for c in range(3):
+            speed[k] = max(speed[k], abs(along[c] + turning[c]), abs(turn[c]))
+    most = still
+    for k in range(len(speed)):
+        most = max(most, faint * speed[k])
+    return speed > most
+
+
+@compiled
+def pushed(
+    mass: Array, unit: float, friction: Array, loads: Array, speed: Array, span: float, share: float
+) -> tuple[Array, float]:
+    """(6 B,) what drives bodies through a span and full friction as multiples of a force, and that
+    force [N]: the greatest of what drives them.
+
+    Args:
+        mass: (B, 6, 6) mass matrices [units].
+        unit: Of mass [kg].
+        friction: (6 B,) scaled forces of full friction [N].
+        loads: (6 B,) scaled loads [N].
+        speed: (6 B,) scaled twists before the span [m/s].
+        span: How long it is [s].
+        share: Factor of the loads.
+    """
+    load, force = multiplied(mass, speed, unit), 1.0
+    for i in range(len(load)):
+        load[i] = load[i] / span + share * loads[i]
+        force = max(force, abs(load[i]))
+    for i in range(len(load)):
+        load[i] = (load[i] + friction[i]) / force
+    return load, force
+
+
+@compiled
+def full_wrenches(joints: FrictionJoints, upper: Array, force: float) -> Array:
+    """(K, 6) scaled wrenches of joints on their lower bodies [N].
+
+    Args:
+        joints: They.
+        upper: (L, 6) wrenches on the upper bodies, all but the full friction of joints with more
+            than one stud, as multiples of a force.
+        force: That [N].
+    """
+    wrench = np.empty((len(joints.turn), 6))
+    for k in range(len(wrench)):
+        for c in range(6):
+            wrench[k, c] = -force * upper[k, c]
+        if not joints.single[k]:
+            for c in range(3):
+                wrench[k, 2 + c] += joints.pull[k] * joints.apex[k, c]
+    return wrench
 
 
 @compiled
@@ -104,6 +190,20 @@ def friction_at(joints: FrictionJoints, parting: Array) -> tuple[Array, Array]:
         power[k] = joints.pull[k] * apart + joints.shear[k] * sideways
         rate[k] = apart + sideways
     return power, rate
+
+
+@compiled
+def slid_at(
+    links: Links, joints: FrictionJoints, speed: Array, still: float
+) -> tuple[Array, Array, Array]:
+    """(K, 6) scaled twists at joints by (6 B,) of bodies, and what `friction_at` gives for them;
+    zeros if none is faster than what counts as still [m/s]."""
+    parting = parted(links, speed)[: len(joints.turn)].copy()
+    if np.abs(parting).max() <= still:
+        parting[:] = 0.0
+        return parting, np.zeros(len(parting)), np.zeros(len(parting))
+    power, rate = friction_at(joints, parting)
+    return parting, power, rate
 
 
 @compiled

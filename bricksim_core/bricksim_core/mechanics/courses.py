@@ -99,7 +99,7 @@ class Course:
         self._slip = np.zeros(len(spare))
         self._spare = np.full(len(bodies.crossing), np.inf) if through else spare[bodies.crossing]
         self._speed = bodies.gathered(twists)
-        self._parting, self._power, self._rate = _sliding(bodies, self._speed)
+        self._parting, self._power, self._rate = bodies.slid(self._speed)
         self._energy = self._whole = 0.5 * float(self._speed @ bodies.momenta(self._speed))
         self._weakest = bodies.weakest
         self._ways: Array | None = None
@@ -161,7 +161,7 @@ class Course:
             # Forces change on the way.
             span = max(stops if stops < 0.99 * span else 0.2 * span, shortest)
         change = (forces.speed - self._speed) / span
-        then, later, faster = _sliding(bodies, forces.speed)
+        then, later, faster = bodies.slid(forces.speed)
         speed = forces.speed if then.any() else np.zeros_like(forces.speed)
         after = 0.5 * float(speed @ bodies.momenta(speed))
         sliding = span
@@ -224,19 +224,3 @@ class Course:
         turning = (np.abs(ways) < np.abs(first)) & (first * ways > 0.0) & (np.abs(ways) > faint)
         kept = ways[turning]
         return float((kept / (first[turning] - kept)).min(initial=np.inf))
-
-
-def _sliding(bodies: Bodies, speed: Array) -> tuple[Array, Array, Array]:
-    """(K, 6) motion at the connections between bodies, 0 where it is next to nothing in all of
-    them, (K,) power of the friction [W] and (K,) mean slip speeds of the studs [m/s].
-
-    Args:
-        bodies: They.
-        speed: (6 B,) their scaled twists [m/s].
-    """
-    parting = bodies.parting(speed)
-    if np.abs(parting).max() <= STILL:
-        none = np.zeros(len(parting))
-        return np.zeros_like(parting), none, none
-    power, rate = bodies.friction_of(parting)
-    return parting, power, rate

@@ -272,7 +272,9 @@ class BreakageDetector:
             return Finding(solution.utilization, solution=solution, message=message)
 
         messages = [solution.message] if solution.message else []
-        imbalance = solution.imbalance * _share_of_weight(layout, loads)
+        imbalance = solution.imbalance
+        if imbalance > limits.imbalance:
+            imbalance *= _share_of_weight(layout, loads)
         if imbalance > limits.imbalance:
             messages.append(f"{imbalance:.0%} of the loads cannot be balanced")
         overloaded = solution.utilization > limits.utilization + _ACCURACY

@@ -207,3 +207,16 @@ def bodies_joined(anchored: NDArray[np.bool_], a: IntArray, b: IntArray) -> IntA
         else:
             number[i] = number[above[i]]
     return number
+
+
+@compiled
+def sides(
+    anchored: NDArray[np.bool_], lower: IntArray, upper: IntArray, yielding: NDArray[np.bool_]
+) -> tuple[bool, IntArray]:
+    """Whether connections that can yield set anything free, and (N,) number of the body that each
+    part belongs to then."""
+    side = bodies_joined(anchored, lower[~yielding], upper[~yielding])
+    apart = False
+    for k in range(len(lower)):
+        apart = apart or side[lower[k]] != side[upper[k]]
+    return apart, side

@@ -25,8 +25,12 @@ from bricksim_core.mechanics.body_motion import (
     energy_of,
     fastest,
     friction_at,
+    full_wrenches,
     momenta_of,
+    moves_at,
     multiplied,
+    pushed,
+    slid_at,
     spread_over,
     ways_at,
 )
@@ -40,12 +44,12 @@ from bricksim_core.mechanics.friction_setup import (
     summed,
 )
 from bricksim_core.mechanics.portions import Portions
-from bricksim_core.mechanics.selection import bodies_joined
+from bricksim_core.mechanics.selection import sides
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.mechanics.snapfit.pushes import Pushes
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 _PITCH = float(PITCHES[3])
@@ -138,13 +142,7 @@ class Forces(NamedTuple):
 
 def moving(joints: Joints, parts: Parts, twists: Array) -> NDArray[np.bool_]:
     """(C,) connections whose ends move against each other."""
-    # Motions of the parts at the origin differ by what they do against each other.
-    shift = twists[:, :3] - cross(twists[:, 3:], parts.coms / _PITCH)
-    along = shift[joints.upper] - shift[joints.lower]
-    turn = twists[joints.upper, 3:] - twists[joints.lower, 3:]
-    along += cross(turn, joints.centre / _PITCH)
-    speed = np.maximum(np.abs(along), np.abs(turn)).max(axis=1, initial=0.0)
-    return speed > max(STILL, FAINT * float(speed.max(initial=0.0)))
+    return moves_at(joints.lower, joints.upper, joints.centre, parts.coms, twists, STILL, FAINT)
 
 
 def bodies_between(
@@ -158,11 +156,8 @@ def bodies_between(
         pushes: Contacts beside them.
         yielding: (C,) connections that can yield.
     """
-    sound = ~yielding
-    side = bodies_joined(parts.anchored, joints.lower[sound], joints.upper[sound])
-    if not (side[joints.lower] != side[joints.upper]).any():
-        return None
-    return Bodies(parts, joints, pushes, side)
+    apart, side = sides(parts.anchored, joints.lower, joints.upper, yielding)
+    return Bodies(parts, joints, pushes, side) if apart else None
 
 
 class Bodies:
@@ -245,12 +240,12 @@ class Bodies:
     ) -> Portions[Forces]:
         """What `moved` gives, worked out; no motion if it has no more energy than a bound [J]."""
         laid = self._laid
-        target = self.momenta(speed) / span + share * self.loads
-        force = max(float(np.abs(target).max(initial=0.0)), 1.0)
+        load, force = pushed(
+            self._program.mass, laid.unit, laid.friction, self.loads, speed, span, share
+        )
         # Energies in multiples of that of a force and of the lightest body.
         one = (span * force) ** 2 / laid.unit
         least = _NOTHING * self.weakest / one
-        load = (target + laid.friction) / force
         found = None
         for known in (True, False) if self._begun else (False,):
             found = yield from self._followed(load, force, least, bound / one, known)
@@ -258,8 +253,7 @@ class Bodies:
             if self._begun:
                 break
         after, upper = found or moved_by_piqp(self._program, load, force)
-        wrench = -force * upper[: len(self.crossing)]
-        wrench[:, 2:5] += self._shared
+        wrench = full_wrenches(self._program.joints, upper, force)
         return Forces(after * (span * force / laid.unit), wrench)
 
     def _followed(
@@ -335,11 +329,10 @@ class Bodies:
         """Least pull-off strength of the connections between bodies [N]."""
         return float(self._program.joints.pull.min())
 
-    @cached_property
-    def _shared(self) -> Array:
-        """(K, 3) pull and moments of full friction, 0 for single studs [N]."""
-        joints = self._program.joints
-        return np.where(joints.single[:, None], 0.0, joints.pull[:, None] * joints.apex)
+    def slid(self, speed: Array) -> tuple[Array, Array, Array]:
+        """What `parting` and, of that, `friction_of` give; zeros if no more than next to nothing
+        moves."""
+        return slid_at(self._program.links, self._program.joints, speed, STILL)
 
     def friction_of(self, parting: Array) -> tuple[Array, Array]:
         """What friction takes at given speeds, the most that the connections can give.

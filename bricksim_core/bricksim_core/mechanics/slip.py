@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.courses import Course, Motion
 from bricksim_core.mechanics.geometry import face_contacts
@@ -94,23 +95,52 @@ class _Moving:
     Attributes:
         part_ids: (M,) sorted.
         twists: (M, 6) scaled.
-        grids: (M, k) their poses on the component's grid.
+        grids: (M, 4) their poses on the component's grid.
     """
 
     part_ids: IntArray
     twists: Array
     grids: IntArray
 
-    def found(self, layout: ComponentLayout) -> tuple[IntArray, NDArray[np.bool_]]:
-        """(N,) where parts of a component are here, and which are here and have the same pose."""
-        ids = layout.part_ids
-        at = np.minimum(np.searchsorted(self.part_ids, ids), len(self.part_ids) - 1)
-        same = self.part_ids[at] == ids
-        return at, same & (self.grids[at] == layout.grids.reshape(len(ids), -1)).all(axis=1)
-
     def take(self, index: NDArray[np.bool_]) -> _Moving:
         """Some of them."""
         return _Moving(self.part_ids[index], self.twists[index], self.grids[index])
+
+
+@compiled
+def _found(ids: IntArray, known: IntArray, values: Array) -> Array:
+    """(C,) values of sorted ids by those of known ones, 0 for others."""
+    found = np.zeros(len(ids))
+    at = np.searchsorted(ids, known)
+    for k in range(len(known)):
+        if at[k] < len(ids) and ids[at[k]] == known[k]:
+            found[at[k]] = values[k]
+    return found
+
+
+@compiled
+def _take_over(
+    ids: IntArray, grids: IntArray, known: IntArray, poses: IntArray, motion: Array, twists: Array
+) -> bool:
+    """Writes twists of parts that are known in the same pose; whether one of them moves.
+
+    Args:
+        ids: (N,) the parts.
+        grids: (N, 4) their poses.
+        known: (M,) sorted ids of known parts.
+        poses: (M, 4) their poses.
+        motion: (M, 6) their twists.
+        twists: (N, 6) of the parts, written.
+    """
+    moves = False
+    at = np.searchsorted(known, ids)
+    for k in range(len(ids)):
+        i = at[k]
+        if i < len(known) and known[i] == ids[k] and (poses[i] == grids[k]).all():
+            for c in range(6):
+                twists[k, c] = motion[i, c]
+                moves = moves or motion[i, c] != 0.0
+    return moves
 
 
 class SlipCriterion:
@@ -210,31 +240,33 @@ class SlipCriterion:
 
     def _distances(self, layout: ComponentLayout) -> Array:
         """(C,) slips of a component's connections [m]."""
-        ids, known = layout.connection_ids, np.fromiter(self._slips, dtype=np.int64)
-        distance = np.zeros(len(ids))
-        at = np.minimum(np.searchsorted(ids, known), len(ids) - 1)
-        mine = ids[at] == known
-        distance[at[mine]] = np.fromiter(self._slips.values(), dtype=np.float64)[mine]
-        return distance
+        if not self._slips:
+            return np.zeros(len(layout.connection_ids))
+        known = np.fromiter(self._slips, dtype=np.int64)
+        values = np.fromiter(self._slips.values(), dtype=np.float64)
+        return _found(layout.connection_ids, known, values)
 
     def _known(self, layout: ComponentLayout) -> Array | None:
         """(N, 6) scaled twists of the parts, None if none slides."""
-        twists = np.zeros((len(layout.part_ids), 6))
+        twists, slides = np.zeros((len(layout.part_ids), 6)), False
         for known in self._moving:
             # A join may put a component into another frame; what little still slid ends then.
-            at, same = known.found(layout)
-            twists[same] = known.twists[at[same]]
-        return twists if twists.any() else None
+            slides |= _take_over(
+                layout.part_ids, layout.grids, known.part_ids, known.grids, known.twists, twists
+            )
+        return twists if slides else None
 
     def _keep(self, layout: ComponentLayout, twists: Array) -> None:
         """Takes over the motion of a component's parts."""
         ids, kept = layout.part_ids, []
         for known in self._moving:
+            if known.part_ids is ids:
+                continue
             other = ~are_in(known.part_ids, ids)
             if other.any():
                 kept.append(known.take(other))
         if float(np.abs(twists).max(initial=0.0)) >= STILL:
-            kept.append(_Moving(ids, twists, layout.grids.reshape(len(ids), -1)))
+            kept.append(_Moving(ids, twists, layout.grids))
         self._moving = tuple(kept)
 
     def _slide(

@@ -221,7 +221,7 @@ class SnapFitSystem:
         self._weight = STANDARD_GRAVITY * float(layout.masses.sum())
         self._ground_rows = ground_rows(half, self._weight, constants)
         self._least_gap = float(self.pushes.gap.min(initial=np.inf))
-        self._reach = np.linalg.norm(layout.dimensions, axis=1)
+        self._free_reach = np.linalg.norm(layout.dimensions[~held], axis=1)
         self._guess = np.zeros(0, dtype=np.int64)
         self._last: tuple[Array, Solution] | None = None
         # Loads of the last answer and how far a part moved under them, if nothing yielded.
@@ -364,7 +364,7 @@ class SnapFitSystem:
         displacements = self._structure.displacements(free_loads)
         status, message = SolveStatus.SOLVED, ""
         self._elastic = None
-        yielded = self._unyielding(displacements, free_loads)
+        yielded, utilization = self._unyielding(displacements, free_loads)
         if yielded is None:
             yield _YIELDING * cost
             yielded = yield from self._yielding(displacements, free_loads)
@@ -376,7 +376,7 @@ class SnapFitSystem:
             except SolverError as error:
                 return self._failed(f"{message}; {error}", start)
         self._guess = yielded.members
-        solution = self._solution(yielded, imbalance, status, message, start)
+        solution = self._solution(yielded, imbalance, status, message, start, utilization)
         self._last = (loads.copy(), solution)
         return solution
 
@@ -471,28 +471,28 @@ class SnapFitSystem:
             return None
         return LimitLoad(1.0 / float(least.max()), tuple(tied[least > 0.0].tolist()))
 
-    def _unyielding(self, displacements: Array, free_loads: Array) -> Yielded | None:
-        """The answer if nothing yields and no gap closes, which spares the search; else None."""
-        moved = np.zeros(6 * len(self._reach))
-        moved[self._structure.free] = displacements
-        moved = np.abs(moved.reshape(-1, 6))
-        # No point of a part moves further than this; a gap closes by two parts' movements.
-        ways = moved[:, :3].sum(axis=1) + moved[:, 3:].sum(axis=1) * self._reach
-        farthest = float(ways.max(initial=0.0))
+    def _unyielding(
+        self, displacements: Array, free_loads: Array
+    ) -> tuple[Yielded | None, Array | None]:
+        """The answer if nothing yields and no gap closes, which spares the search, and (C,)
+        utilizations; else None."""
+        # A gap closes by two parts' movements.
+        farthest = _farthest(displacements, self._free_reach)
         near = 2.0 * farthest >= self._least_gap
         if near:
             closing = multiplied(*self._equations.closing, displacements) - self.pushes.gap
             if (closing > PUSH_TOLERANCE / self.constants.face_stiffness).any():
-                return None
+                return None, None
         wrench = self._structure.wrenches(displacements)
-        if self.joints.greatest(wrench[: len(self.joints)]).max(initial=0.0) > 1.0 + TOLERANCE:
-            return None
+        utilization = self.joints.greatest(wrench[: len(self.joints)])
+        if utilization.max(initial=0.0) > 1.0 + TOLERANCE:
+            return None, None
         if self._ground_tension(wrench) > TOLERANCE:
-            return None
+            return None, None
         if not len(self._ground_rows) and not near:
             self._elastic = free_loads, farthest
         none = np.zeros(0, dtype=np.int64)
-        return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
+        return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0)), utilization
 
     def _yielding(self, displacements: Array, free_loads: Array) -> Portions[Yielded | None]:
         """The answer where something yields; None if the active set did not settle."""
@@ -534,13 +534,20 @@ class SnapFitSystem:
         return max(float(rows.max()), 0.0)
 
     def _solution(
-        self, yielded: Yielded, imbalance: float, status: SolveStatus, message: str, start: float
+        self,
+        yielded: Yielded,
+        imbalance: float,
+        status: SolveStatus,
+        message: str,
+        start: float,
+        utilization: Array | None = None,
     ) -> Solution:
-        wrench = yielded.wrench[: len(self.joints)] * PITCHES
+        if utilization is None:
+            utilization = self.joints.greatest(yielded.wrench[: len(self.joints)])
         return Solution(
             status=status,
             message=message,
-            utilization=self.joints.utilization(wrench),
+            utilization=utilization,
             forces=partial(_forces, self.joints, self._footprints[2], yielded),
             imbalance=max(imbalance, self._ground_tension(yielded.wrench)),
             solve_time=time.perf_counter() - start,
@@ -581,6 +588,23 @@ def _holding(joints: Joints, parts: int) -> Array:
     """(N,) pull-off strength of all joints of each part [N]."""
     both = np.concatenate([joints.lower, joints.upper])
     return np.bincount(both, np.tile(joints.pull, 2), parts)
+
+
+@compiled
+def _farthest(displacements: Array, reach: Array) -> float:
+    """How far any point of a part moves at most [m].
+
+    Args:
+        displacements: (6 n,) scaled, of the parts that are free [m].
+        reach: (n,) how far their points are from their COMs [pitches].
+    """
+    farthest = 0.0
+    for k in range(len(reach)):
+        x, y, z = abs(displacements[6 * k]), abs(displacements[6 * k + 1]), displacements[6 * k + 2]
+        u, v, w = displacements[6 * k + 3], displacements[6 * k + 4], displacements[6 * k + 5]
+        way = x + y + abs(z) + (abs(u) + abs(v) + abs(w)) * reach[k]
+        farthest = max(farthest, way)
+    return farthest
 
 
 @dataclass(frozen=True, eq=False)
