@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import crossed
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
-from bricksim_core.mechanics.bodies import Bodies, bodies_of
+from bricksim_core.mechanics.bodies import Bodies, bodies_of, most
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
 from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
@@ -24,7 +25,7 @@ from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
 from bricksim_core.scene import Scene
-from bricksim_core.spatial import Array, cross, joined
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
@@ -91,7 +92,7 @@ class _Pulse:
             shift: (3,) from the component's COM to its own [m].
         """
         change = self.change.copy()
-        change[:3] += cross(change[3:], shift)
+        change[:3] += crossed(change[3:], shift)
         return replace(self, total=self.total[rows], change=change)
 
     def balanced(self, balance: Balance, dt: float) -> _Pulse:
@@ -101,9 +102,8 @@ class _Pulse:
             balance: Of the piece.
             dt: How long the pulse took [s].
         """
-        loads = self.total / PITCHES
-        total, _ = balance.taken(loads)
-        more = balance.acceleration(loads) / PITCHES * (dt / self.steps)
+        total, acceleration = balance.apart(self.total / PITCHES)
+        more = acceleration / PITCHES * (dt / self.steps)
         return replace(self, total=total * PITCHES, change=self.change + more)
 
 
@@ -258,9 +258,8 @@ class LoadWatch:
     def _source_of(self, part_ids: IntArray) -> int | None:
         """The component that most of some parts were in at the last `sync`, None if all are new."""
         known = self._bodies
-        at = np.minimum(known.find(part_ids), len(known.part_ids) - 1)
-        rows = known.row[at[known.part_ids[at] == part_ids]] if len(known.part_ids) else at[:0]
-        return int(self._ids[np.bincount(rows).argmax()]) if len(rows) else None
+        row = most(known.part_ids, known.row, len(self._ids), part_ids)
+        return None if row < 0 else int(self._ids[row])
 
     def observe(self, report: StepReport, applied: Mapping[int, Array]) -> None:
         """Takes in one engine step.

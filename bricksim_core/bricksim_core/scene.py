@@ -22,11 +22,10 @@ from bricksim_core.dynamics import (
     merged_twist,
     piece_twist,
 )
-from bricksim_core.engines.boxes import body_boxes, depths, stud_boxes
+from bricksim_core.engines.boxes import seat_depths
 from bricksim_core.engines.protocol import BodySpec, Engine, StepReport
-from bricksim_core.membership import are_in
 from bricksim_core.parts import STUD_HEIGHT
-from bricksim_core.spatial import Array, point_velocity
+from bricksim_core.spatial import Array, joined, point_velocity
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
 from bricksim_core.topology.graph import Joined, Separated
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -288,10 +287,9 @@ class Scene:
             if len(pieces) == 1:
                 continue
             layouts = [self.graph.layout(piece) for piece in pieces]
-            for piece in pieces:
-                piece_com = com_in_world(self.mass(piece), pose)
-                own = np.zeros(6) if self.is_fixed(piece) else piece_twist(twist, com, piece_com)
-                self._edited[piece] = (pose, own)
+            coms = np.array([com_in_world(self.mass(piece), pose) for piece in pieces])
+            for piece, own in zip(pieces, piece_twist(twist, com, coms), strict=True):
+                self._edited[piece] = (pose, np.zeros(6) if self.is_fixed(piece) else own)
             self.seated |= {
                 pair
                 for below in layouts
@@ -332,22 +330,18 @@ class Scene:
         if not found:
             return []
         below, above = zip(*found, strict=True)
-        studs = stud_boxes(*self._placed(below))
-        bodies = body_boxes(*self._placed(above))
-        each = np.arange(len(found))
-        deep = depths(studs, each, bodies, each) > depth
-        return [pair for pair, inside in zip(found, deep, strict=True) if inside]
+        deep = seat_depths(*self._placed(below + above)) > depth
+        return [pair for pair, inside in zip(found, deep.tolist(), strict=True) if inside]
 
-    def _placed(self, part_ids: Sequence[int]) -> tuple[IntArray, IntArray, Array]:
-        """Ids, sizes and world poses of some parts."""
+    def _placed(self, part_ids: Sequence[int]) -> tuple[IntArray, Array]:
+        """Sizes and world poses of some parts."""
         if not self.changed:
-            ids, table = np.array(part_ids, dtype=np.int64), self.table
-            rows = np.searchsorted(table.ids, ids)
+            table = self.table
+            rows = np.searchsorted(table.ids, np.array(part_ids, dtype=np.int64))
             poses = self.poses[table.row[rows]] @ table.component_T_part[rows]
-            return ids, table.sizes[rows], poses
+            return table.sizes[rows], poses
         shapes = [self.graph.part(p).shape for p in part_ids]
         return (
-            np.array(part_ids, dtype=np.int64),
             np.array([(s.length, s.width, s.height) for s in shapes], dtype=np.int64),
             np.array([self.part_pose(p) for p in part_ids]),
         )
@@ -379,9 +373,7 @@ class Scene:
 
     def _carried(self, ids: IntArray) -> tuple[Array, Array]:
         """Poses and twists of components: as edited, else as they are."""
-        poses, twists = np.empty((len(ids), 4, 4)), np.empty((len(ids), 6))
-        _, old, new = np.intersect1d(self.component_ids, ids, True, return_indices=True)
-        poses[new], twists[new] = self.poses[old], self.twists[old]
+        poses, twists = _carried(self.component_ids, self.poses, self.twists, ids)
         for component, (pose, twist) in self._edited.items():
             row = int(np.searchsorted(ids, component))
             poses[row], twists[row] = pose, twist
@@ -389,26 +381,23 @@ class Scene:
 
     def _changed_table(self, ids: IntArray, gone: Sequence[int]) -> PartTable:
         """The table after the edits: rows of components that stay, and new ones."""
-        table = self.table
-        kept = ~are_in(table.components, np.array(gone, dtype=np.int64))
-        changed = sorted(self._edited)
+        table, changed = self.table, sorted(self._edited)
         layouts = [self.graph.layout(c) for c in changed]
-        part_ids = np.concatenate([table.ids[kept], *(la.part_ids for la in layouts)])
-        order = np.argsort(part_ids)
-        counts = [len(la.part_ids) for la in layouts]
-        components = np.concatenate(
-            [table.components[kept], np.repeat(np.array(changed, dtype=np.int64), counts)]
-        )[order]
-        arms = [la.coms - self.mass(c).com for c, la in zip(changed, layouts, strict=True)]
+        coms = np.array([self.mass(c).com for c in changed]).reshape(-1, 3)
+        counts = np.array([len(la.part_ids) for la in layouts], dtype=np.int64)
         return PartTable(
-            ids=part_ids[order],
-            components=components,
-            row=np.searchsorted(ids, components),
-            component_T_part=np.concatenate(
-                [table.component_T_part[kept], *(la.component_T_parts for la in layouts)]
-            )[order],
-            arms=np.concatenate([table.arms[kept], *arms])[order],
-            sizes=np.concatenate([table.sizes[kept], *(la.dimensions for la in layouts)])[order],
+            *_merged(
+                ids,
+                (table.ids, table.components, table.component_T_part, table.arms, table.sizes),
+                np.array(gone, dtype=np.int64),
+                np.array(changed, dtype=np.int64),
+                counts,
+                coms,
+                joined([la.part_ids for la in layouts], dtype=np.int64),
+                joined([la.component_T_parts for la in layouts], (4, 4)),
+                joined([la.coms for la in layouts], (3,)),
+                joined([la.dimensions for la in layouts], (3,), np.int64),
+            )
         )
 
     def read(self, report: StepReport) -> None:
@@ -446,6 +435,76 @@ class Scene:
         row = int(np.searchsorted(self.component_ids, component))
         assert self.component_ids[row] == component
         return row
+
+
+@compiled
+def _carried(before: IntArray, poses: Array, twists: Array, ids: IntArray) -> tuple[Array, Array]:
+    """(K, 4, 4) poses and (K, 6) twists of components, unset for new ones.
+
+    Args:
+        before: (J,) sorted ids of components.
+        poses: (J, 4, 4)
+        twists: (J, 6)
+        ids: (K,) sorted ids of those that are wanted.
+    """
+    place = np.searchsorted(before, ids)
+    found, moving = np.empty((len(ids), 4, 4)), np.empty((len(ids), 6))
+    for k in range(len(ids)):
+        if place[k] < len(before) and before[place[k]] == ids[k]:
+            found[k], moving[k] = poses[place[k]], twists[place[k]]
+    return found, moving
+
+
+@compiled
+def _merged(
+    ids: IntArray,
+    table: tuple[IntArray, IntArray, Array, Array, IntArray],
+    gone: IntArray,
+    changed: IntArray,
+    counts: IntArray,
+    component_coms: Array,
+    part_ids: IntArray,
+    component_T_part: Array,
+    coms: Array,
+    sizes: IntArray,
+) -> tuple[IntArray, IntArray, NDArray[np.intp], Array, Array, IntArray]:
+    """A `PartTable` with some components taken out and others put in.
+
+    Args:
+        ids: (K,) sorted ids of all components then.
+        table: Of the table before: ids, components, component_T_part, arms and sizes.
+        gone: Sorted ids of the components to take out.
+        changed: (M,) ids of those to put in.
+        counts: (M,) how many parts each has, N in all.
+        component_coms: (M, 3) their centres of mass, component axes [m].
+        part_ids: (N,) their parts.
+        component_T_part: (N, 4, 4) [m].
+        coms: (N, 3) of the parts, component axes [m].
+        sizes: (N, 3)
+    """
+    old_ids, old_components, old_poses, old_arms, old_sizes = table
+    kept = np.ones(len(old_ids), dtype=np.bool_)
+    for n in range(len(old_ids)):
+        at = np.searchsorted(gone, old_components[n])
+        kept[n] = at == len(gone) or gone[at] != old_components[n]
+    stay = np.flatnonzero(kept)
+    all_ids = np.concatenate((old_ids[stay], part_ids))
+    order, count = np.argsort(all_ids), len(stay)
+    owner = np.repeat(np.arange(len(changed)), counts)
+    components, rows = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.intp)
+    poses, arms = np.empty((len(order), 4, 4)), np.empty((len(order), 3))
+    all_sizes = np.empty((len(order), 3), dtype=np.int64)
+    for n in range(len(order)):
+        if order[n] < count:
+            m = stay[order[n]]
+            components[n], poses[n], arms[n] = old_components[m], old_poses[m], old_arms[m]
+            all_sizes[n] = old_sizes[m]
+        else:
+            m = order[n] - count
+            components[n], poses[n] = changed[owner[m]], component_T_part[m]
+            arms[n], all_sizes[n] = coms[m] - component_coms[owner[m]], sizes[m]
+        rows[n] = np.searchsorted(ids, components[n])
+    return all_ids[order], components, rows, poses, arms, all_sizes
 
 
 def stacked(below: ComponentLayout, above: ComponentLayout) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE
 from bricksim_core.parts import PLATE_HEIGHT, SIDE_CLEARANCE, STUD_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array, joined, transform_points
 from bricksim_core.topology.layout import ComponentLayout, IntArray
-from bricksim_core.topology.separation import separations
+from bricksim_core.topology.separation import separate, separations
 
 _ROWS = 256
 """Boxes compared with all others at once: bounds the memory."""
@@ -122,32 +122,41 @@ def concatenate(boxes: Sequence[Boxes]) -> Boxes:
     )
 
 
-def body_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
-    """Bodies of bricks.
-
-    Args:
-        part_ids: (N,) part ids.
-        sizes: (N, 3) lengths, widths [studs] and heights [plates].
-        poses: (N, 4, 4) part frames [m].
-    """
-    return _boxes(BODY_SHAPE, part_ids, sizes, poses)
-
-
-def stud_boxes(part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
-    """Slabs that stand for the studs of bricks; arguments as `body_boxes`."""
-    return _boxes(STUD_SHAPE, part_ids, sizes, poses)
-
-
-def _boxes(shape: int, part_ids: IntArray, sizes: IntArray, poses: Array) -> Boxes:
-    boxes = _room(len(part_ids))
-    _write(shape, np.ones(len(part_ids), dtype=np.bool_), part_ids, sizes, poses, 0, *boxes)
-    return Boxes(*boxes)
-
-
 def brick_boxes(layout: ComponentLayout) -> Boxes:
     """Colliders of a component's bricks in the component frame: all bodies, then all studs."""
     sizes, poses = layout.dimensions, layout.component_T_parts
     return Boxes(*_colliders(layout.part_ids, sizes, poses, layout.studded))
+
+
+@compiled
+def seat_depths(sizes: IntArray, poses: Array) -> Array:
+    """(P,) depth [m] of the stud slabs of some bricks in the bodies of others; negative: how far
+    apart they are at least.
+
+    Args:
+        sizes: (2 P, 3) lengths, widths [studs] and heights [plates]: of P lower bricks and, in the
+            same order, P upper ones.
+        poses: (2 P, 4, 4) their frames [m].
+    """
+    count = len(sizes) // 2
+    everything, ids = np.ones(2 * count, dtype=np.bool_), np.arange(2 * count)
+    centres, axes = np.empty((2 * count, 3)), np.empty((2 * count, 3, 3))
+    halves, shapes, gaps = np.empty((2 * count, 3)), np.empty_like(ids), np.empty((count, 15))
+    for start, shape in ((0, STUD_SHAPE), (count, BODY_SHAPE)):
+        own = slice(start, start + count)
+        _write(
+            shape, everything[own], ids[own], sizes[own], poses[own], start,
+            ids.copy(), shapes, centres, axes, halves,
+        )  # fmt: skip
+    lower, upper = slice(0, count), slice(count, 2 * count)
+    separate(
+        centres[upper] - centres[lower], axes[lower], halves[lower], axes[upper], halves[upper],
+        gaps,
+    )  # fmt: skip
+    deep = np.empty(count)
+    for p in range(count):
+        deep[p] = -gaps[p].max()
+    return deep
 
 
 @compiled
@@ -194,8 +203,8 @@ def _write(
         shape: BODY_SHAPE or STUD_SHAPE.
         wanted: (N,) which bricks.
         parts: (N,) their ids.
-        sizes: (N, 3) like the next one, see `body_boxes`.
-        poses: (N, 4, 4)
+        sizes: (N, 3) lengths, widths [studs] and heights [plates].
+        poses: (N, 4, 4) their frames [m].
         start: First row to be written of the others, see `Boxes`.
         part_ids: (B,)
         shapes: (B,)

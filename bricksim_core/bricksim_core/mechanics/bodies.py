@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -103,34 +104,83 @@ def bodies_of(
     bodies = [mass_properties(layouts[component]) for component in ids]
     part_ids = joined([layouts[component].part_ids for component in ids], dtype=np.int64)
     counts = [len(layouts[component].part_ids) for component in ids]
-    order = np.argsort(part_ids, kind="stable")
-
     rows = [row for row, component in enumerate(ids) if component in loaded]
-    wanted = np.zeros(len(ids), dtype=bool)
-    wanted[rows] = True
-    kept = np.repeat(wanted, counts)
-    place = np.full(len(part_ids), -1, dtype=np.int64)
-    place[kept] = np.arange(np.count_nonzero(kept))
     chosen = [layouts[ids[row]] for row in rows]
-    sizes = np.array([counts[row] for row in rows], dtype=np.int64)
-    owner = np.repeat(np.arange(len(rows)), sizes)
     local = joined([layout.coms for layout in chosen], (3,))
     coms = np.array([body.com for body in bodies], dtype=float).reshape(-1, 3)
     inertia = np.array([bodies[row].inertia for row in rows], dtype=float).reshape(-1, 3, 3)
+    here = np.array(rows, dtype=np.int64)
+    order, row, place, first, owner, arms = _places(
+        part_ids, np.array(counts, dtype=np.int64), here, coms, local
+    )
     return Bodies(
-        part_ids=part_ids[order],
-        row=np.repeat(np.arange(len(ids)), counts)[order],
+        part_ids=order,
+        row=row,
         coms=coms,
-        place=place[order],
-        loaded=np.array(rows, dtype=np.int64),
-        first=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        place=place,
+        loaded=here,
+        first=first,
         owner=owner,
         held=np.array([ids[row] in held for row in rows], dtype=bool),
         masses=joined([layout.masses for layout in chosen]),
         local=local,
-        arms=local - coms[np.array(rows, dtype=np.int64)][owner],
+        arms=arms,
         inertias=joined([layout.inertias for layout in chosen], (3, 3)),
         mass=np.array([bodies[row].mass for row in rows], dtype=float),
         inertia=inertia,
         mobility=np.linalg.inv(inertia),
     )
+
+
+@compiled
+def _places(
+    part_ids: IntArray, counts: IntArray, loaded: IntArray, coms: Array, local: Array
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, Array]:
+    """What `Bodies` has of the order of parts: `part_ids`, `row`, `place`, `first`, `owner`,
+    `arms`.
+
+    Args:
+        part_ids: (A,) parts of the components, one after the other.
+        counts: (K,) how many each has.
+        loaded: (W,) like the next two, see `Bodies`.
+        coms: (K, 3)
+        local: (P, 3)
+    """
+    row, place = np.empty(len(part_ids), dtype=np.int64), np.full(len(part_ids), -1)
+    first, owner = np.zeros(len(loaded) + 1, dtype=np.int64), np.empty(len(local), dtype=np.int64)
+    arms, start, w = np.empty((len(local), 3)), 0, 0
+    for k in range(len(counts)):
+        stop = start + counts[k]
+        row[start:stop] = k
+        if w < len(loaded) and loaded[w] == k:
+            for n in range(counts[k]):
+                p = first[w] + n
+                place[start + n], owner[p] = p, w
+                for i in range(3):
+                    arms[p, i] = local[p, i] - coms[k, i]
+            first[w + 1] = first[w] + counts[k]
+            w += 1
+        start = stop
+    order = np.argsort(part_ids)
+    return part_ids[order], row[order], place[order], first, owner, arms
+
+
+@compiled
+def most(part_ids: IntArray, row: IntArray, components: int, wanted: IntArray) -> int:
+    """The row of the component that most of some parts are in, -1 if all are unknown.
+
+    Args:
+        part_ids: (A,) like the next one, see `Bodies`.
+        row: (A,)
+        components: How many there are.
+        wanted: Ids of the parts.
+    """
+    counts, found = np.zeros(components, dtype=np.int64), -1
+    for part in wanted:
+        at = np.searchsorted(part_ids, part)
+        if at < len(part_ids) and part_ids[at] == part:
+            counts[row[at]] += 1
+    for k in range(components):
+        if counts[k] > 0 and (found < 0 or counts[k] > counts[found]):
+            found = k
+    return found

@@ -32,12 +32,12 @@ def separations(
     """
     gaps = np.empty((len(offset), 15))
     flat = np.ascontiguousarray
-    _separate(flat(offset), flat(axes_a), flat(halves_a), flat(axes_b), flat(halves_b), gaps)
+    separate(flat(offset), flat(axes_a), flat(halves_a), flat(axes_b), flat(halves_b), gaps)
     return gaps
 
 
 @compiled
-def _separate(
+def separate(
     offset: Array, axes_a: Array, halves_a: Array, axes_b: Array, halves_b: Array, gaps: Array
 ) -> None:
     """Writes what `separations` hands back; arguments as there."""

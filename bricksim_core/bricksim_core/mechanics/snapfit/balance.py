@@ -51,6 +51,13 @@ class Balance:
         norm = max(float(np.sqrt(every @ every)), self._least)
         return (every - inertial).reshape(-1, 6), float(np.sqrt(inertial @ inertial)) / norm
 
+    def apart(self, loads: Array) -> tuple[Array, Array]:
+        """(N, 6) scaled loads less what accelerates the component, as `taken`, and (6,) scaled
+        acceleration by that, as `acceleration`."""
+        resultant, shares, mobility = self._maps
+        total = resultant @ loads.reshape(-1)
+        return loads - (shares @ total).reshape(-1, 6), mobility @ total
+
     def acceleration(self, loads: Array) -> Array:
         """(6,) scaled acceleration of the COM and of the turn that (N, 6) scaled loads give."""
         resultant, _, mobility = self._maps
