@@ -588,7 +588,12 @@ class MujocoEngine:
 
     def snapshot(self) -> object:
         """The complete state; see `Engine.snapshot`."""
-        self._shared = True  # the model is copied when it changes next
+        pool, index = self._pool, self._index
+        if pool.has_spare:  # no edit has to wait for a copy then
+            pool = pool.copy()
+            index = make_index(pool, self._bodies, index.robots)
+        else:
+            self._shared = True  # the model is copied when it changes next
         return _Snapshot(
             bodies=dict(self._bodies),
             robots=dict(self._robots),
@@ -596,9 +601,9 @@ class MujocoEngine:
             seated=self._seated,
             yielding=dict(self._yielding),
             pair_rows=self._pair_rows,
-            pool=self._pool,
+            pool=pool,
             data=self._copied_data(),
-            index=self._index,
+            index=index,
             poses=self._poses,
             twists=self._twists,
             wrenches=dict(self._wrenches),

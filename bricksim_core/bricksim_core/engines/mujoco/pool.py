@@ -118,9 +118,14 @@ class Pool:
         _take_boxes(*tables, self.held, 0, boxes, self.first_geom)
         model.geom_bodyid[self.unused_geom] = 0
         model.geom_rgba[self.unused_geom, 3] = 0.0
-        # Copying a whole model takes a millisecond, which `copy` has not got in a frame.
+        # Copying a whole model takes a millisecond, a good part of the first frame.
         spare = copy.copy(model)
         self._spare: tuple[mujoco.MjModel, _Written] | None = (spare, _Written.of(spare))
+
+    @property
+    def has_spare(self) -> bool:
+        """Whether the next copy is a quick one."""
+        return self._spare is not None
 
     def copy(self) -> Pool:
         """The same on a model of its own."""
