@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -542,6 +543,16 @@ def _waiting(
     return tuple(tuple(of_piece(one) for one in frame) for frame in whole.waiting)
 
 
+@lru_cache
+def _limits(many: int) -> tuple[float, float]:
+    """`_FRAME` and `_LATE` for so many parts."""
+    whole, usual = (
+        float(np.interp(many, list(by_parts), list(by_parts.values())))
+        for by_parts in (_FRAME, _LATE)
+    )
+    return whole, usual
+
+
 def _amount(many: int, divided: int, late: int) -> float:
     """What examinations may cost in a frame.
 
@@ -552,9 +563,6 @@ def _amount(many: int, divided: int, late: int) -> float:
     """
     if many < SOME_PARTS:
         return np.inf
-    whole, usual = (
-        float(np.interp(many, list(by_parts), list(by_parts.values())))
-        for by_parts in (_FRAME, _LATE)
-    )
+    whole, usual = _limits(many)
     spent = _USUAL + _USUAL_EACH * many + (_PART + _PART_EACH * many) * divided
     return max(whole - spent, 0.0) * max(1.0, late / usual)

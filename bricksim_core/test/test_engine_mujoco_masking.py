@@ -18,7 +18,7 @@ from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.steps import steps_of
-from bricksim_core.parts import BrickShape
+from bricksim_core.parts import STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import transform
 
@@ -203,6 +203,22 @@ def motion_of(positions, velocities, reach) -> masking._Motion:
     return masking._motions(
         positions.ravel(), velocities.ravel(), addresses, dofs, reach, np.zeros(3), STEP
     )
+
+
+def test_what_is_slow_for_all_is_slow_for_each():
+    """The quick answer is yes only if nobody moves by more than a quarter of a layer of studs."""
+    rng = np.random.default_rng(5)
+    answers = []
+    for _ in range(200):
+        positions, velocities = random_bodies(rng, 3)
+        velocities *= rng.uniform(0.0, 0.1)
+        reach = np.append(rng.uniform(0.01, 0.05, size=3), -np.inf)
+        dofs = np.arange(18).reshape(-1, 6)
+        slow = masking._all_slow(velocities.ravel(), dofs, reach, STEP)
+        ways = motion_of(positions, velocities, reach).ways
+        assert slow == bool(ways.max() <= 0.25 * STUD_HEIGHT)
+        answers.append(slow)
+    assert 20 < sum(answers) < 180
 
 
 def test_relative_ways_bound_how_far_points_get():

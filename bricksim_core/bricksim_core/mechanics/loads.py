@@ -40,10 +40,6 @@ class StepLoads:
         gravity: (3,) world [m/s^2].
         applied: For each step, (6,) force [N] and torque about the part's COM [N m], world axes,
             by part id; ids of other components are passed over.
-
-    Attributes:
-        acceleration: (S, W, 3) of the COM under all forces, component axes [m/s^2]; 0 if held.
-        spin: (S, W, 3) angular acceleration, component axes [rad/s^2]; 0 if held.
     """
 
     def __init__(
@@ -55,11 +51,21 @@ class StepLoads:
     ) -> None:
         self._bodies = bodies
         self._part, self._step, self._wrench = _acting(bodies, steps, applied)
-        self.acceleration, self.spin, self._squares, self._against = _accelerations(
+        self._rates, self._squares, self._against = _accelerations(
             self._part, self._step, self._wrench, bodies.owner, bodies.arms,
             bodies.loaded, bodies.held, bodies.mass, bodies.inertia, bodies.mobility, gravity,
             steps.poses, steps.twists, steps.next_poses, steps.next_twists,
         )  # fmt: skip
+
+    @property
+    def acceleration(self) -> Array:
+        """(S, W, 3) of the COM under all forces, component axes [m/s^2]; 0 if held."""
+        return self._rates[..., :3]
+
+    @property
+    def spin(self) -> Array:
+        """(S, W, 3) angular acceleration, component axes [rad/s^2]; 0 if held."""
+        return self._rates[..., 3:]
 
     def summed(self, weights: Array) -> Array:
         """(P, 6) sums over the steps of the loads on the loaded parts, component axes [N, N m].
@@ -70,7 +76,7 @@ class StepLoads:
         bodies = self._bodies
         loads = np.empty((len(bodies.owner), 6))
         _summed(
-            weights, self._against, self.spin, self._squares, bodies.owner, bodies.masses,
+            weights, self._against, self._rates, self._squares, bodies.owner, bodies.masses,
             bodies.arms, bodies.inertias, self._part, self._step, self._wrench, loads,
         )  # fmt: skip
         return loads
@@ -82,8 +88,7 @@ class StepLoads:
         Args:
             durations: (S, W) for how long each step counts [s].
         """
-        rates = np.concatenate([self.acceleration, self.spin], axis=2)
-        return np.einsum("sw,swi->wi", durations, rates)
+        return np.einsum("sw,swi->wi", durations, self._rates)
 
 
 def _acting(
@@ -228,8 +233,8 @@ def _accelerations(
     twists: Array,
     next_poses: Array,
     next_twists: Array,
-) -> tuple[Array, Array, Array, Array]:
-    """(S, W, ...) accelerations, angular ones, `squares` and `against` of S steps.
+) -> tuple[Array, Array, Array]:
+    """(S, W, ...) `rates`, `squares` and `against` of S steps.
 
     Arguments from ``loaded`` on and results are those of `_accelerate`, for each step; the first
     five are those of `_add_up`.
@@ -237,14 +242,14 @@ def _accelerations(
     shape = (len(poses), len(loaded))
     total = np.zeros((*shape, 6))
     _add_up(part, step, wrench, owner, arms, total)
-    acceleration, spin = np.empty((*shape, 3)), np.empty((*shape, 3))
+    rates = np.empty((*shape, 6))
     squares, against = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
     for s in range(len(poses)):
         _accelerate(
             loaded, held, mass, inertia, mobility, gravity, poses[s], twists[s], next_poses[s],
-            next_twists[s], total[s], acceleration[s], spin[s], squares[s], against[s],
+            next_twists[s], total[s], rates[s], squares[s], against[s],
         )  # fmt: skip
-    return acceleration, spin, squares, against
+    return rates, squares, against
 
 
 @compiled
@@ -260,8 +265,7 @@ def _accelerate(
     next_poses: Array,
     next_twists: Array,
     total: Array,
-    acceleration: Array,
-    spin: Array,
+    rates: Array,
     squares: Array,
     against: Array,
 ) -> None:
@@ -279,8 +283,7 @@ def _accelerate(
         next_poses: (K, 4, 4) at the end.
         next_twists: (K, 6) at the end.
         total: (W, 6) forces and torques about the COM but for gravity, component axes [N, N m].
-        acceleration: (W, 3) to be written [m/s^2].
-        spin: (W, 3) angular acceleration, to be written [rad/s^2].
+        rates: (W, 6) acceleration and angular acceleration, to be written [m/s^2, rad/s^2].
         squares: (W, 3, 3) mean of w w' for the angular velocity w, to be written [rad^2/s^2].
         against: (W, 3) acceleration less gravity, to be written [m/s^2].
     """
@@ -297,7 +300,7 @@ def _accelerate(
                 + next_twist[5] * later[2, i]
             )
         if held[k]:
-            acceleration[k], spin[k], squares[k], against[k] = 0.0, 0.0, 0.0, -weight
+            rates[k], squares[k], against[k] = 0.0, 0.0, -weight
             continue
         # If the angular velocity changes linearly in component axes.
         for i in range(3):
@@ -309,10 +312,10 @@ def _accelerate(
         for i in range(3):
             # Gravity and the part of the acceleration that it causes cancel to the last bit.
             against[k, i] = total[k, i] / mass[k]
-            acceleration[k, i] = weight[i] + against[k, i]
+            rates[k, i] = weight[i] + against[k, i]
             turn[i] = total[k, 3 + i] - torque[i]
         for i in range(3):
-            spin[k, i] = (
+            rates[k, 3 + i] = (
                 mobility[k, i, 0] * turn[0]
                 + mobility[k, i, 1] * turn[1]
                 + mobility[k, i, 2] * turn[2]
@@ -323,7 +326,7 @@ def _accelerate(
 def _summed(
     weights: Array,
     against: Array,
-    spin: Array,
+    rates: Array,
     squares: Array,
     owner: IntArray,
     masses: Array,
@@ -339,7 +342,7 @@ def _summed(
     Args:
         weights: (S, W) factors.
         against: (S, W, 3) acceleration less gravity [m/s^2].
-        spin: (S, W, 3) angular acceleration [rad/s^2].
+        rates: (S, W, 6) acceleration and angular acceleration [m/s^2, rad/s^2].
         squares: (S, W, 3, 3) mean of w w' for the angular velocity w [rad^2/s^2].
         owner: (P,) like the three after it, see `Bodies`.
         masses: (P,) [kg].
@@ -356,11 +359,15 @@ def _summed(
     square, outward = np.zeros((components, 3, 3)), np.empty((components, 3, 3))
     for k in range(components):
         for s in range(steps):
-            push[k] += weights[s, k] * against[s, k]
-            turn[k] += weights[s, k] * spin[s, k]
-            square[k] += weights[s, k] * squares[s, k]
+            for i in range(3):
+                push[k, i] += weights[s, k] * against[s, k, i]
+                turn[k, i] += weights[s, k] * rates[s, k, 3 + i]
+                for j in range(3):
+                    square[k, i, j] += weights[s, k] * squares[s, k, i, j]
         trace = square[k, 0, 0] + square[k, 1, 1] + square[k, 2, 2]
-        outward[k] = square[k] - trace * np.eye(3)
+        for i in range(3):
+            for j in range(3):
+                outward[k, i, j] = square[k, i, j] - (trace if i == j else 0.0)
     for p in range(len(owner)):
         k = owner[p]
         arm, alpha = arms[p], turn[k]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -56,32 +56,34 @@ def steps_of(reports: Sequence[StepReport], still: bool = True) -> Steps:
         own = report.contacts if still or fresh is None else fresh
         each, number = [own], [len(own)]
         if parts is not None and len(own) == parts.first[-1]:
-            number = np.diff(parts.first).tolist()
+            number = [end - start for start, end in pairwise(parts.first.tolist())]
         elif parts is not None:
             each = _spread(own, parts)
             number = [len(one) for one in each]
         dt += [report.dt / len(number)] * len(number)
         contacts += each
         counts += number
-    states = [_states(report) for report in reports]
+    states = zip(*map(_states, reports), strict=True)
+    poses, twists, next_poses, next_twists = map(np.concatenate, states)
     return Steps(
         dt=np.array(dt),
-        poses=np.array([pose for poses, _ in states for pose in poses[:-1]]),
-        twists=np.array([twist for _, twists in states for twist in twists[:-1]]),
-        next_poses=np.array([pose for poses, _ in states for pose in poses[1:]]),
-        next_twists=np.array([twist for _, twists in states for twist in twists[1:]]),
+        poses=poses,
+        twists=twists,
+        next_poses=next_poses,
+        next_twists=next_twists,
         contacts=join_contacts(contacts),
-        first=np.cumsum(counts),
+        first=np.array([*accumulate(counts)]),
     )
 
 
-def _states(report: StepReport) -> tuple[Sequence[Array], Sequence[Array]]:
-    """Poses and velocities at the start of a step, at the end of it, and between its parts."""
+def _states(report: StepReport) -> tuple[Array, Array, Array, Array]:
+    """Poses and velocities at the start of each part of a step and at the end of each."""
     parts = report.parts
     if parts is not None:
-        return list(parts.world_T_component), list(parts.twist)
-    poses = report.previous_world_T_component, report.world_T_component
-    return poses, (report.previous_twist, report.twist)
+        poses, twists = parts.world_T_component, parts.twist
+        return poses[:-1], twists[:-1], poses[1:], twists[1:]
+    before = report.previous_world_T_component[None], report.previous_twist[None]
+    return *before, report.world_T_component[None], report.twist[None]
 
 
 def _spread(contacts: Contacts, parts: StepParts) -> list[Contacts]:

@@ -485,7 +485,7 @@ class MujocoEngine:
         saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
         drives = {name: state.copy() for name, state in self._drives.items()}
         parts = step_parts(self._load_wrenches(), self.timestep)
-        set_margins(self._model, self._pair_rows, self._seated, self._yielding, self.time)
+        set_margins(self._model, self._pair_rows, self._yielding, self.time)
         self._reader.clear()
         try:
             if parts > 1:

@@ -66,7 +66,8 @@ def set_pairs(
     find: Callable[[Sequence[Geom]], NDArray[np.intp]],
     unused: int,
 ) -> dict[GeomPair, int]:
-    """Writes all pairs into a model, which has room for them.
+    """Writes all pairs into a model, which has room for them; yielding ones do not touch until
+    `set_margins` says so.
 
     Args:
         model: Compiled with pairs to spare.
@@ -114,7 +115,7 @@ def _write_pairs(
         first: (R,) their geoms.
         second: (R,)
         friction: (R, 5) [-].
-        margins: (R,) only those of unused pairs are written [m].
+        margins: (R,) gaps below which they touch: never [m].
 
     Returns:
         (N,) the pair in each of the first rows.
@@ -134,22 +135,16 @@ def _write_pairs(
         friction[row, 0] = friction[row, 1] = frictions[n]
     signatures[len(order) :] = _LAST
     first[len(order) :] = second[len(order) :] = unused
-    margins[len(order) :] = -_NEVER
+    margins[:] = -_NEVER
     return order
 
 
 def set_margins(
     model: mujoco.MjModel,
     rows: Mapping[GeomPair, int],
-    seated: Collection[tuple[int, int]],
     yielding: Mapping[GeomPair, Yielding],
     time: float,
 ) -> None:
-    """Writes at which depths the pairs of a model begin to touch."""
-    if not rows:
-        return
-    model.pair_margin[: len(rows)] = 0.0
-    for names in seat_geoms(seated):
-        model.pair_margin[rows[names]] = -_NEVER
+    """Writes at which depths the yielding pairs of a model begin to touch."""
     for names, pair in yielding.items():
         model.pair_margin[rows[names]] = -pair.depth_at(time)
