@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled, crossed
-from bricksim_core.mechanics.friction_program import FrictionJoints, Links, parted
+from bricksim_core.mechanics.friction_packed import Packed, unpacked
+from bricksim_core.mechanics.friction_program import FrictionJoints, parted
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
@@ -85,13 +86,19 @@ def moves_at(
 
 @compiled
 def pushed(
-    mass: Array, unit: float, friction: Array, loads: Array, speed: Array, span: float, share: float
+    program: Packed,
+    unit: float,
+    friction: Array,
+    loads: Array,
+    speed: Array,
+    span: float,
+    share: float,
 ) -> tuple[Array, float]:
     """(6 B,) what drives bodies through a span and full friction as multiples of a force, and that
     force [N]: the greatest of what drives them.
 
     Args:
-        mass: (B, 6, 6) mass matrices [units].
+        program: The bodies.
         unit: Of mass [kg].
         friction: (6 B,) scaled forces of full friction [N].
         loads: (6 B,) scaled loads [N].
@@ -99,7 +106,7 @@ def pushed(
         span: How long it is [s].
         share: Factor of the loads.
     """
-    load, force = multiplied(mass, speed, unit), 1.0
+    load, force = multiplied(unpacked(program).mass, speed, unit), 1.0
     for i in range(len(load)):
         load[i] = load[i] / span + share * loads[i]
         force = max(force, abs(load[i]))
@@ -109,15 +116,16 @@ def pushed(
 
 
 @compiled
-def full_wrenches(joints: FrictionJoints, upper: Array, force: float) -> Array:
+def full_wrenches(program: Packed, upper: Array, force: float) -> Array:
     """(K, 6) scaled wrenches of joints on their lower bodies [N].
 
     Args:
-        joints: They.
+        program: The joints and bodies.
         upper: (L, 6) wrenches on the upper bodies, all but the full friction of joints with more
             than one stud, as multiples of a force.
         force: That [N].
     """
+    joints = unpacked(program).joints
     wrench = np.empty((len(joints.turn), 6))
     for k in range(len(wrench)):
         for c in range(6):
@@ -139,6 +147,18 @@ def multiplied(matrices: Array, values: Array, factor: float) -> Array:
                 total += matrices[b, i, j] * values[6 * b + j]
             product[6 * b + i] = factor * total
     return product
+
+
+@compiled
+def momenta_by(program: Packed, unit: float, speed: Array) -> Array:
+    """(6 B,) scaled momenta of bodies by their twists; unit: of mass [kg]."""
+    return multiplied(unpacked(program).mass, speed, unit)
+
+
+@compiled
+def speeds_by(program: Packed, unit: float, momenta: Array) -> Array:
+    """(6 B,) scaled twists of bodies by their momenta; unit: of mass [kg]."""
+    return multiplied(unpacked(program).mobility, momenta, 1.0 / unit)
 
 
 @compiled
@@ -173,8 +193,21 @@ def fastest(body: IntArray, arm: Array, speed: Array) -> float:
 
 
 @compiled
-def friction_at(joints: FrictionJoints, parting: Array) -> tuple[Array, Array]:
+def parting_at(program: Packed, speed: Array) -> Array:
+    """(K, 6) scaled twists of upper against lower bodies at the joints, by (6 B,) of bodies."""
+    links, joints = unpacked(program).links, unpacked(program).joints
+    return parted(links, speed)[: len(joints.turn)]
+
+
+@compiled
+def friction_at(program: Packed, parting: Array) -> tuple[Array, Array]:
     """(K,) power [W] and mean slip speeds [m/s]; see `sliding.Bodies.friction_of`."""
+    return _friction(unpacked(program).joints, parting)
+
+
+@compiled
+def _friction(joints: FrictionJoints, parting: Array) -> tuple[Array, Array]:
+    """`friction_at`."""
     power, rate = np.empty(len(parting)), np.empty(len(parting))
     for k in range(len(parting)):
         apart = 0.0
@@ -193,22 +226,21 @@ def friction_at(joints: FrictionJoints, parting: Array) -> tuple[Array, Array]:
 
 
 @compiled
-def slid_at(
-    links: Links, joints: FrictionJoints, speed: Array, still: float
-) -> tuple[Array, Array, Array]:
+def slid_at(program: Packed, speed: Array, still: float) -> tuple[Array, Array, Array]:
     """(K, 6) scaled twists at joints by (6 B,) of bodies, and what `friction_at` gives for them;
     zeros if none is faster than what counts as still [m/s]."""
-    parting = parted(links, speed)[: len(joints.turn)].copy()
+    parting = parting_at(program, speed)
     if np.abs(parting).max() <= still:
         parting[:] = 0.0
         return parting, np.zeros(len(parting)), np.zeros(len(parting))
-    power, rate = friction_at(joints, parting)
+    power, rate = friction_at(program, parting)
     return parting, power, rate
 
 
 @compiled
-def ways_at(corners: Array, parting: Array) -> Array:
+def ways_at(program: Packed, parting: Array) -> Array:
     """(9 K,) see `sliding.Bodies.ways`."""
+    corners = unpacked(program).joints.corners
     ways = np.empty((len(parting), 9))
     for k in range(len(parting)):
         x, y, z = parting[k, 0], parting[k, 1], parting[k, 2]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.friction_packed import Packed, packed
 from bricksim_core.mechanics.friction_program import (
     Contacts,
     FrictionJoints,
@@ -63,6 +64,7 @@ class Laid(NamedTuple):
         crossing: (K,) indices of the connections between bodies.
         friction: (6 B,) scaled forces of full friction on the bodies, of connections that more than
             one stud holds [N].
+        weakest: Least pull-off strength of the connections between bodies [N].
         program: The program.
     """
 
@@ -71,7 +73,8 @@ class Laid(NamedTuple):
     unit: float
     crossing: IntArray
     friction: Array
-    program: Program
+    weakest: float
+    program: Packed
 
 
 @compiled
@@ -264,7 +267,10 @@ def laid_out(side: IntArray, parts: PartArrays, joints: JointArrays, pushes: Pus
         Contacts(link, push),
         elimination_of(count, lower, upper_ends),
     )
-    return Laid(body, arm, unit, crossing, friction, program)
+    weakest = np.inf
+    for k in range(many):
+        weakest = min(weakest, pull[k])
+    return Laid(body, arm, unit, crossing, friction, weakest, packed(program))
 
 
 @compiled

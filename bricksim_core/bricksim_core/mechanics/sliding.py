@@ -15,7 +15,6 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,16 +25,19 @@ from bricksim_core.mechanics.body_motion import (
     fastest,
     friction_at,
     full_wrenches,
+    momenta_by,
     momenta_of,
     moves_at,
-    multiplied,
+    parting_at,
     pushed,
     slid_at,
+    speeds_by,
     spread_over,
     ways_at,
 )
 from bricksim_core.mechanics.friction_fallback import moved_by_piqp
-from bricksim_core.mechanics.friction_program import STEPS, UNFINISHED, moved, nowhere, parted
+from bricksim_core.mechanics.friction_packed import moved, nowhere, unpacked
+from bricksim_core.mechanics.friction_program import STEPS, UNFINISHED
 from bricksim_core.mechanics.friction_setup import (
     JointArrays,
     PartArrays,
@@ -173,6 +175,7 @@ class Bodies:
         parts: The parts.
         count: B, how many bodies move.
         crossing: (K,) indices of the connections between bodies.
+        weakest: Least pull-off strength of the connections between bodies [N].
         loads: (6 B,) scaled loads on the bodies [N].
     """
 
@@ -196,11 +199,10 @@ class Bodies:
         )
         self._laid, self._program = laid, laid.program
         self._connections = len(joints)
-        self.count = len(laid.program.mass)
-        self.crossing = laid.crossing
+        self.count = len(laid.friction) // 6
+        self.crossing, self.weakest = laid.crossing, laid.weakest
         self.loads = self._summed(parts.loads)
-        self._sizes = self.count, len(self.crossing), len(laid.program.contacts.link)
-        self._near, self._begun = nowhere(*self._sizes), False
+        self._near, self._begun = nowhere(laid.program), False
         self._known: dict[tuple[bytes, float, float], Forces] = {}
 
     def gathered(self, twists: Array) -> Array:
@@ -208,7 +210,7 @@ class Bodies:
         if not twists.any():
             return np.zeros(6 * self.count)
         momenta = self._summed(self.parts.momenta(twists))
-        return multiplied(self._program.mobility, momenta, 1.0 / self._laid.unit)
+        return speeds_by(self._program, self._laid.unit, momenta)
 
     def spread(self, speed: Array) -> Array:
         """(N, 6) twists of the parts by (6 B,) twists of the bodies."""
@@ -241,7 +243,7 @@ class Bodies:
         """What `moved` gives, worked out; no motion if it has no more energy than a bound [J]."""
         laid = self._laid
         load, force = pushed(
-            self._program.mass, laid.unit, laid.friction, self.loads, speed, span, share
+            self._program, laid.unit, laid.friction, self.loads, speed, span, share
         )
         # Energies in multiples of that of a force and of the lightest body.
         one = (span * force) ** 2 / laid.unit
@@ -252,8 +254,8 @@ class Bodies:
             self._begun = found is not None
             if self._begun:
                 break
-        after, upper = found or moved_by_piqp(self._program, load, force)
-        wrench = full_wrenches(self._program.joints, upper, force)
+        after, upper = found or moved_by_piqp(unpacked(self._program), load, force)
+        wrench = full_wrenches(self._program, upper, force)
         return Forces(after * (span * force / laid.unit), wrench)
 
     def _followed(
@@ -261,9 +263,9 @@ class Bodies:
     ) -> Portions[tuple[Array, Array] | None]:
         """Steps of `friction_program.moved`; None if they were in vain."""
         each = _STEP + _STEP_EACH * len(self.crossing)
-        each += _STEP_BLOCK * int(self._program.order.start[-1])
+        each += _STEP_BLOCK * int(self._program.whole[-1])
         portion = max(1, round(_PORTION / each))
-        state, kept = nowhere(*self._sizes), False
+        state, kept = nowhere(self._program), False
         for first in range(0, STEPS, portion):
             yield each * min(portion, _USUAL) + (0.0 if first else _BEGIN)
             steps, kept, after, upper = moved(
@@ -311,11 +313,11 @@ class Bodies:
 
     def momenta(self, speed: Array) -> Array:
         """(6 B,) M v."""
-        return multiplied(self._program.mass, speed, self._laid.unit)
+        return momenta_by(self._program, self._laid.unit, speed)
 
     def parting(self, speed: Array) -> Array:
         """(K, 6) scaled twists of upper against lower parts at the connections between bodies."""
-        return parted(self._program.links, speed)[: len(self.crossing)]
+        return parting_at(self._program, speed)
 
     def still(self, speed: Array) -> NDArray[np.bool_]:
         """(C,) connections between bodies that next to nothing slides at, of all."""
@@ -324,15 +326,10 @@ class Bodies:
         still[self.crossing[parting <= _HARDLY * parting.max()]] = True
         return still
 
-    @cached_property
-    def weakest(self) -> float:
-        """Least pull-off strength of the connections between bodies [N]."""
-        return float(self._program.joints.pull.min())
-
     def slid(self, speed: Array) -> tuple[Array, Array, Array]:
         """What `parting` and, of that, `friction_of` give; zeros if no more than next to nothing
         moves."""
-        return slid_at(self._program.links, self._program.joints, speed, STILL)
+        return slid_at(self._program, speed, STILL)
 
     def friction_of(self, parting: Array) -> tuple[Array, Array]:
         """What friction takes at given speeds, the most that the connections can give.
@@ -346,12 +343,12 @@ class Bodies:
         Returns:
             (K,) power [W], and mean slip speeds of the studs, power over strength [m/s].
         """
-        return friction_at(self._program.joints, parting)
+        return friction_at(self._program, parting)
 
     def ways(self, parting: Array) -> Array:
         """(9 K,) what tells how the joints slide by its signs: the speeds at which the corners part
         and the sides shift along x, y and the diagonals and turn [m/s]."""
-        return ways_at(self._program.joints.corners, parting)
+        return ways_at(self._program, parting)
 
     def _summed(self, wrenches: Array) -> Array:
         """(6 B,) wrenches on the bodies by (N, 6) wrenches on the parts."""
