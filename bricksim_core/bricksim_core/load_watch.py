@@ -351,7 +351,7 @@ class LoadWatch:
         if len(told) < len(steps):
             return stirred
         pushed = {self._component_of(part) for _, applied in steps for part in applied}
-        still = np.all([rows[self._bodies.loaded] for rows in told], axis=0).tolist()
+        still = np.logical_and.reduce(told)[self._bodies.loaded].tolist()
         for i, (component, watched) in enumerate(self._watched.items()):
             calm = still[i] and component not in pushed
             if calm and watched.still and watched.impact is None and not watched.waiting:
@@ -379,7 +379,7 @@ class LoadWatch:
         row = without_wedges(whole, bodies)
         applied = [wrenches for report, wrenches in steps for _ in range(len(report.parts or (0,)))]
         loads = StepLoads(bodies, row, self._gravity, applied)
-        touch = Touch(*(values[:, bodies.loaded] for values in touch_of(row, bodies)))
+        touch = Touch(*(values.take(bodies.loaded, axis=1) for values in touch_of(row, bodies)))
         hits = touch.speed > HIT_SPEED
         rebounds = rebounding(
             touch, np.array([w.force for w in watched]), STANDARD_GRAVITY * bodies.mass

@@ -68,9 +68,19 @@ def rebounding(touch: Touch, before: Array, weight: Array) -> NDArray[np.bool_]:
         before: (K,) force in the step before them [N].
         weight: (K,) of the components [N].
     """
-    earlier = np.concatenate([before[None], touch.force[:-1]])
-    falling = (touch.force > REBOUND_FORCE * weight) & (touch.force < earlier)
-    return falling & (touch.speed <= HIT_SPEED)
+    return _rebounding(touch.speed, touch.force, before, weight)
+
+
+@compiled
+def _rebounding(speed: Array, force: Array, before: Array, weight: Array) -> NDArray[np.bool_]:
+    """See `rebounding`."""
+    found = np.empty(force.shape, dtype=np.bool_)
+    for s in range(len(force)):
+        for k in range(len(weight)):
+            earlier = force[s - 1, k] if s else before[k]
+            falling = force[s, k] > REBOUND_FORCE * weight[k] and force[s, k] < earlier
+            found[s, k] = falling and speed[s, k] <= HIT_SPEED
+    return found
 
 
 def split_impacts(

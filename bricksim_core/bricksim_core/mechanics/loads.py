@@ -100,7 +100,8 @@ def _acting(
         (M,) indices of the loaded parts, (M,) steps and (M, 6) mean wrenches about the parts'
         COMs, component axes [N, N m].
     """
-    given = [(s, *one) for s, wrenches in enumerate(applied) for one in _loaded(bodies, wrenches)]
+    pushed = [(s, wrenches) for s, wrenches in enumerate(applied) if wrenches]
+    given = [(s, *one) for s, wrenches in pushed for one in _loaded(bodies, wrenches)]
     contacts = steps.contacts
     most = 2 * len(contacts) + len(given)
     part, step = np.empty((2, most), dtype=np.int64)

@@ -49,8 +49,7 @@ def without_wedges(steps: Steps, bodies: Bodies) -> Steps:
         bodies: The scene during them.
     """
     contacts = steps.contacts
-    pressing = _pressing(contacts.part_a, contacts.normal_impulse, steps.first) / steps.dt
-    heavy = np.flatnonzero(pressing > _HEAVY * STANDARD_GRAVITY * float(bodies.mass.sum()))
+    heavy = _heavy(contacts.part_a, contacts.normal_impulse, steps.first, steps.dt, bodies.mass)
     if not len(heavy):
         return steps
     impulse, along = contacts.impulse.copy(), contacts.normal_impulse.copy()
@@ -63,14 +62,29 @@ def without_wedges(steps: Steps, bodies: Bodies) -> Steps:
 
 
 @compiled
-def _pressing(part_a: IntArray, normal_impulse: Array, first: IntArray) -> Array:
-    """(S,) sums of the normal impulses between bricks [N s]; ``first`` as in `Steps`."""
-    sums = np.zeros(len(first) - 1)
-    for s in range(len(sums)):
+def _heavy(
+    part_a: IntArray, normal_impulse: Array, first: IntArray, dt: Array, mass: Array
+) -> IntArray:
+    """Steps in which normal forces between bricks are high.
+
+    Args:
+        part_a: (C,) like the next, see `Contacts`.
+        normal_impulse: (C,) [N s].
+        first: (S + 1,) like the next, see `Steps`.
+        dt: (S,) [s].
+        mass: (W,) of the components [kg].
+    """
+    found, count = np.empty(len(dt), dtype=np.int64), 0
+    limit = _HEAVY * STANDARD_GRAVITY * mass.sum()
+    for s in range(len(dt)):
+        pressing = 0.0
         for c in range(first[s], first[s + 1]):
             if part_a[c] >= 0:
-                sums[s] += normal_impulse[c]
-    return sums
+                pressing += normal_impulse[c]
+        if pressing > limit * dt[s]:
+            found[count] = s
+            count += 1
+    return found[:count]
 
 
 def _relieved(contacts: Contacts, bodies: Bodies) -> Array:
