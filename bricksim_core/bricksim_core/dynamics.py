@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bricksim_core.compiled import compiled
-from bricksim_core.spatial import Array, point_velocity
+from bricksim_core.compiled import compiled, crossed
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
 
@@ -60,7 +60,7 @@ def combine(masses: Array, coms: Array, inertias: Array) -> MassProperties:
         coms: (N, 3) centres of mass [m].
         inertias: (N, 3, 3) about each body's own centre of mass, common axes [kg m^2].
     """
-    mass = float(np.sum(masses))
+    mass = float(masses.sum())
     com = masses @ coms / mass
     arms = coms - com
     squares = np.einsum("ni,ni->n", arms, arms)
@@ -150,16 +150,21 @@ def merged_twist(
     return np.concatenate([linear, spin])
 
 
-def piece_twist(twist: Array, com: Array, piece_com: Array) -> Array:
-    """Twist of a piece of a rigid body at the moment it breaks off.
+@compiled
+def piece_twists(twist: Array, com: Array, piece_coms: Array) -> Array:
+    """Twists of the pieces of a rigid body at the moment they break off.
 
     Args:
         twist: (6,) twist of the whole, linear part at ``com``, world [m/s, rad/s].
         com: (3,) COM of the whole [m], world.
-        piece_com: (..., 3) COM of the piece [m], world.
+        piece_coms: (P, 3) COMs of the pieces [m], world.
 
     Returns:
-        (..., 6) twist of the piece, linear part at its own COM.
+        (P, 6) twists of the pieces, linear parts at their own COMs.
     """
-    linear = point_velocity(twist, piece_com - com)
-    return np.concatenate([linear, np.broadcast_to(twist[3:], linear.shape)], axis=-1)
+    twists = np.empty((len(piece_coms), 6))
+    for p in range(len(piece_coms)):
+        x, y, z = crossed(twist[3:], piece_coms[p] - com)
+        twists[p, 0], twists[p, 1], twists[p, 2] = twist[0] + x, twist[1] + y, twist[2] + z
+        twists[p, 3:] = twist[3:]
+    return twists

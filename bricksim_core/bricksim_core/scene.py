@@ -20,7 +20,7 @@ from bricksim_core.dynamics import (
     in_world,
     mass_properties,
     merged_twist,
-    piece_twist,
+    piece_twists,
 )
 from bricksim_core.engines.boxes import seat_depths
 from bricksim_core.engines.protocol import BodySpec, Engine, StepReport
@@ -288,7 +288,7 @@ class Scene:
                 continue
             layouts = [self.graph.layout(piece) for piece in pieces]
             coms = np.array([com_in_world(self.mass(piece), pose) for piece in pieces])
-            for piece, own in zip(pieces, piece_twist(twist, com, coms), strict=True):
+            for piece, own in zip(pieces, piece_twists(twist, com, coms), strict=True):
                 self._edited[piece] = (pose, np.zeros(6) if self.is_fixed(piece) else own)
             self.seated |= {
                 pair

@@ -15,7 +15,7 @@ from bricksim_core.dynamics import (
     mass_properties,
     merged_twist,
     momentum,
-    piece_twist,
+    piece_twists,
 )
 from bricksim_core.parts import BRICK_HEIGHT, BrickShape
 
@@ -88,7 +88,7 @@ def test_break_keeps_momentum_and_energy(seed: int) -> None:
         np.array([b.inertia for b in pieces]),
     )
     twist = rng.normal(size=6)
-    own = piece_twist(twist, whole.com, np.array([b.com for b in pieces]))
+    own = piece_twists(twist, whole.com, np.array([b.com for b in pieces]))
     point = rng.normal(size=3)
     after = [momentum(b, t, point) for b, t in zip(pieces, own, strict=True)]
     before = momentum(whole, twist, point)
@@ -107,7 +107,7 @@ def test_joining_what_moves_together_changes_nothing() -> None:
         np.array([b.inertia for b in pieces]),
     )
     twist = rng.normal(size=6)
-    own = [piece_twist(twist, whole.com, b.com) for b in pieces]
+    own = list(piece_twists(twist, whole.com, np.array([b.com for b in pieces])))
     np.testing.assert_allclose(merged_twist(pieces, own, whole), twist, rtol=1e-9)
 
 

@@ -19,7 +19,6 @@ from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.boxes import Boxes, brick_boxes, kinds_of
 from bricksim_core.engines.exposure import exposed_boxes
 from bricksim_core.engines.protocol import BodySpec
-from bricksim_core.parts import Color
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -57,10 +56,12 @@ class Body:
     @property
     def rgba(self) -> Array:
         """(B, 4) colours of the boxes, 0 to 1."""
-        place: dict[Color, int] = {}
-        which = np.array([place.setdefault(color, len(place)) for color in self.spec.colors])
+        place = {color: i for i, color in enumerate(dict.fromkeys(self.spec.colors))}
         colors = np.ones((len(place), 4))
         colors[:, :3] = np.array(list(place)) / 255.0
+        if len(place) == 1:
+            return colors.repeat(len(self.rows), axis=0)
+        which = np.array([place[color] for color in self.spec.colors])
         return colors[which[self.rows]]
 
 
@@ -138,7 +139,7 @@ def wxyz(rotation: Array) -> Array:
     """(4,) unit quaternion in MuJoCo's order of a (3, 3) rotation."""
     quaternion = np.zeros(4)
     mujoco.mju_mat2Quat(quaternion, rotation.ravel())
-    return quaternion / np.linalg.norm(quaternion)
+    return quaternion / np.sqrt(quaternion.dot(quaternion))
 
 
 def quaternions(axes: Array) -> Array:

@@ -108,7 +108,8 @@ def surroundings(
         held: Body of what the world holds.
         jointed: (F + 1,) which of them have connections, what the world holds last.
     """
-    reach = np.append(model.dof_length[dof[:, 3]], -np.inf)
+    bodies, reach = np.full(len(body) + 1, held), np.full(len(body) + 1, -np.inf)
+    bodies[:-1], reach[:-1] = body, model.dof_length[dof[:, 3]]
     first, count = int(model.body_geomadr[held]), int(model.body_geomnum[held])
     centre = np.zeros(3)
     if count:
@@ -118,7 +119,7 @@ def surroundings(
         centre = 0.5 * (least + greatest)
         reach[-1] = 0.5 * np.linalg.norm(greatest - least)
     boxes = _Boxes(
-        np.append(body, held), model.body_geomadr, model.body_geomnum,
+        bodies, model.body_geomadr, model.body_geomnum,
         model.geom_pos, model.geom_quat, model.geom_size, model.geom_rbound,
     )  # fmt: skip
     return Surroundings(reach, centre, jointed, boxes, alone=len(body) + (count > 0) < 2)
