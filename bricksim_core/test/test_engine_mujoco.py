@@ -295,5 +295,14 @@ def test_contacts_of_steps_in_a_row_are_read_one_after_the_other():
         np.testing.assert_array_equal(part.position, alone.position)
         np.testing.assert_allclose(part.impulse, (k + 1) * alone.impulse, rtol=1e-12)
         np.testing.assert_array_equal(part.impulse, reader.contacts(geoms, own).impulse)
+    joined = reader.followed_by(geoms, alone)
+    np.testing.assert_array_equal(joined.impulse[:-12], whole.impulse)
+    for name, values in vars(take_contacts(joined, slice(-12, None))).items():
+        np.testing.assert_array_equal(values, getattr(alone, name))
+    assert len(reader.contacts(geoms)) == len(whole)
+    before = whole.impulse.copy()
     reader.clear()
     assert len(reader.contacts(geoms)) == 0
+    assert reader.followed_by(geoms, alone) is alone
+    reader.read(engine.data, geoms, dt)
+    np.testing.assert_array_equal(whole.impulse, before)  # what was handed out stays as it was

@@ -117,7 +117,7 @@ class GeomTable:
 
 
 class ContactReader:
-    """Reads contacts of MuJoCo steps in a row, with arrays that it keeps for it."""
+    """Reads contacts of MuJoCo steps in a row into arrays that it hands out and writes no more."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -125,7 +125,9 @@ class ContactReader:
 
     def clear(self) -> None:
         """Makes ready for the next row of steps."""
-        self._count = 0
+        if self._count:
+            room, self._count = max(256, 2 * self._count), 0
+            self._make_room(room)
 
     def read(self, data: mujoco.MjData, geoms: GeomTable, dt: float) -> slice:
         """Takes in the contacts of the last step that touch a brick, with the impulses that acted
@@ -148,12 +150,12 @@ class ContactReader:
         return slice(start, self._count)
 
     def contacts(self, geoms: GeomTable, rows: slice | None = None) -> Contacts:
-        """Contacts of some rows, of all if none are given, in arrays of their own."""
+        """Contacts of some rows, of all if none are given."""
         rows = slice(0, self._count) if rows is None else rows
         if rows.start == rows.stop:
             return geoms.no_contacts
-        part_a, part_b, shape_a, shape_b, other = self._numbers[:, rows].copy()
-        position, normal, impulse = self._vectors[:, rows].copy()
+        part_a, part_b, shape_a, shape_b, other = self._numbers[:, rows]
+        position, normal, impulse = self._vectors[:, rows]
         return Contacts(
             part_a=part_a,
             part_b=part_b,
@@ -163,9 +165,23 @@ class ContactReader:
             names=geoms.names,
             position=position,
             normal=normal,
-            normal_impulse=self._sizes[rows].copy(),
+            normal_impulse=self._sizes[rows],
             impulse=impulse,
         )
+
+    def followed_by(self, geoms: GeomTable, more: Contacts) -> Contacts:
+        """All contacts and then others of the same model, which are none of its own."""
+        start, stop = self._count, self._count + len(more)
+        if start in (0, stop):
+            return more if start == 0 else self.contacts(geoms)
+        if stop > len(self._sizes):
+            self._make_room(2 * stop)
+        own, numbers, vectors = slice(start, stop), self._numbers, self._vectors
+        numbers[0, own], numbers[1, own] = more.part_a, more.part_b
+        numbers[2, own], numbers[3, own] = more.shape_a, more.shape_b
+        numbers[4, own], self._sizes[own] = more.other, more.normal_impulse
+        vectors[0, own], vectors[1, own], vectors[2, own] = more.position, more.normal, more.impulse
+        return self.contacts(geoms, slice(0, stop))
 
     def _make_room(self, count: int) -> None:
         kept = self._count

@@ -20,10 +20,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
-from bricksim_core.engines.contact_lists import (
-    join_contacts,
-    no_contacts,
-)
+from bricksim_core.engines.contact_lists import no_contacts
 from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
 from bricksim_core.engines.mujoco.contact import ContactParameters, ContactReader
 from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_drives
@@ -416,11 +413,12 @@ class MujocoEngine:
         previous = (self._poses, self._twists)
         parts = None
         if self._nothing_moves():
-            fresh, kept = index.geoms.no_contacts, resting.contacts
+            fresh, contacts = index.geoms.no_contacts, resting.contacts
         else:
             parts = self._advance_parts()
             fresh = self._reader.contacts(index.geoms)
             self._resting, kept = resting.after(data, index, fresh)
+            contacts = self._reader.followed_by(index.geoms, kept)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
         if parts is None:
@@ -438,7 +436,7 @@ class MujocoEngine:
             twist=self._twists,
             previous_world_T_component=previous[0],
             previous_twist=previous[1],
-            contacts=join_contacts([fresh, kept]),
+            contacts=contacts,
             still=still,
             fresh=fresh,
             parts=parts,
