@@ -156,9 +156,46 @@ def momenta_by(program: Packed, unit: float, speed: Array) -> Array:
 
 
 @compiled
-def speeds_by(program: Packed, unit: float, momenta: Array) -> Array:
-    """(6 B,) scaled twists of bodies by their momenta; unit: of mass [kg]."""
-    return multiplied(unpacked(program).mobility, momenta, 1.0 / unit)
+def summed(body: IntArray, arm: Array, wrenches: Array, count: int) -> Array:
+    """(6 B,) scaled wrenches on bodies by (N, 6) scaled ones on their parts."""
+    total = np.zeros(6 * count)
+    for i in range(len(body)):
+        if body[i] >= 0:
+            w, a, at = wrenches[i], arm[i], 6 * body[i]
+            for c in range(6):
+                total[at + c] += w[c]
+            total[at + 3] += a[1] * w[2] - a[2] * w[1]
+            total[at + 4] += a[2] * w[0] - a[0] * w[2]
+            total[at + 5] += a[0] * w[1] - a[1] * w[0]
+    return total
+
+
+@compiled
+def gathered(
+    program: Packed,
+    unit: float,
+    body: IntArray,
+    arm: Array,
+    masses: Array,
+    inertias: Array,
+    twists: Array,
+) -> Array:
+    """(6 B,) scaled twists of bodies that have the momenta of their parts.
+
+    Args:
+        program: The bodies.
+        unit: Of mass [kg].
+        body: (N,) the body of each part, -1 for the world.
+        arm: (N, 3) from its COM to the part's [pitches].
+        masses: (N,) of the parts [kg].
+        inertias: (N, 3, 3) scaled, about their COMs [kg].
+        twists: (N, 6) scaled, of them [m/s].
+    """
+    mobility = unpacked(program).mobility
+    if not twists.any():
+        return np.zeros(6 * len(mobility))
+    momenta = summed(body, arm, momenta_of(masses, inertias, twists), len(mobility))
+    return multiplied(mobility, momenta, 1.0 / unit)
 
 
 @compiled

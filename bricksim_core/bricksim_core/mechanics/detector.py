@@ -179,7 +179,7 @@ class _Entry:
 
     def holds_for(self, layout: ComponentLayout, anchored: NDArray[np.bool_]) -> bool:
         """Whether a component is still the same."""
-        return _same(self.layout, layout) and np.array_equal(self.anchored, anchored)
+        return _same(self.layout, layout) and bool((self.anchored == anchored).all())
 
 
 class BreakageDetector:

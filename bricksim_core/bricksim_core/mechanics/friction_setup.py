@@ -271,18 +271,3 @@ def laid_out(side: IntArray, parts: PartArrays, joints: JointArrays, pushes: Pus
     for k in range(many):
         weakest = min(weakest, pull[k])
     return Laid(body, arm, unit, crossing, friction, weakest, packed(program))
-
-
-@compiled
-def summed(body: IntArray, arm: Array, wrenches: Array, count: int) -> Array:
-    """(6 B,) scaled wrenches on bodies by (N, 6) scaled ones on their parts."""
-    total = np.zeros(6 * count)
-    for i in range(len(body)):
-        if body[i] >= 0:
-            w, a, at = wrenches[i], arm[i], 6 * body[i]
-            for c in range(6):
-                total[at + c] += w[c]
-            total[at + 3] += a[1] * w[2] - a[2] * w[1]
-            total[at + 4] += a[2] * w[0] - a[0] * w[2]
-            total[at + 5] += a[0] * w[1] - a[1] * w[0]
-    return total

@@ -16,10 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled, crossed, length
+from bricksim_core.mechanics.body_motion import energy_of
 from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.sliding import Bodies, Parts
-from bricksim_core.mechanics.snapfit.elastic import PITCHES
-from bricksim_core.spatial import Array, cross
+from bricksim_core.parts import STUD_PITCH
+from bricksim_core.spatial import Array
 
 _TRIES = 10
 """Tries at how much softer a pulse has to be which is too hard for its impact."""
@@ -66,13 +68,41 @@ def impact_bounds(parts: Parts, change: Array) -> ImpactBounds | None:
         change: (6,) of the velocity of its COM and of its spin [m/s, rad/s].
     """
     weight = parts.masses
-    arm = parts.coms - weight @ parts.coms / weight.sum()
-    rigid = np.empty_like(parts.loads)
-    rigid[:, :3] = change[:3] + cross(change[3:], arm)
-    rigid[:, 3:] = change[3:] * PITCHES[3]
-    energy = parts.energy(rigid)
-    speed = float(np.linalg.norm(rigid[:, :3], axis=1).max())
+    com = weight @ parts.coms / weight.sum()
+    speed, energy = _rigid_motion(parts.coms, weight, parts.inertias, com, change)
     return ImpactBounds(speed, energy) if energy > 0.0 else None
+
+
+@compiled
+def _rigid_motion(
+    coms: Array, masses: Array, inertias: Array, com: Array, change: Array
+) -> tuple[float, float]:
+    """Greatest speed of a part's COM [m/s] and kinetic energy [J] of parts that move as one body.
+
+    Args:
+        coms: (N, 3) [m].
+        masses: (N,) [kg].
+        inertias: (N, 3, 3) scaled [kg].
+        com: (3,) of all [m].
+        change: (6,) velocity of that and spin [m/s, rad/s].
+    """
+    twists, most = np.empty((len(coms), 6)), 0.0
+    for i in range(len(coms)):
+        turning = crossed(change[3:], coms[i] - com)
+        for c in range(3):
+            twists[i, c] = change[c] + turning[c]
+            twists[i, 3 + c] = change[3 + c] * STUD_PITCH
+        most = max(most, length(twists[i]))
+    return most, energy_of(masses, inertias, twists)
+
+
+@compiled
+def _freest(loads: Array, masses: Array) -> float:
+    """Greatest acceleration of a part without friction [m/s^2], by (N, 6) loads [N]."""
+    most = 0.0
+    for i in range(len(masses)):
+        most = max(most, length(loads[i]) / masses[i])
+    return most
 
 
 class Pulse:
@@ -93,8 +123,7 @@ class Pulse:
         # At this share something may begin to slide, and with no friction so much more would do.
         highest = float(utilization.max(initial=0.0))
         self._onset = 1.0 / max(highest, 1.0)
-        force = np.linalg.norm(parts.loads[:, :3], axis=1)
-        free = span * float((force / parts.masses).max())
+        free = span * _freest(parts.loads, parts.masses)
         self._first = 1.0
         if highest > MILD and np.count_nonzero(utilization > 1.0) > _FEW:
             self._first = min(1.0, self._onset + bounds.speed / max(free, bounds.speed))

@@ -96,7 +96,7 @@ def bypassed_by_sound(
     """Indices of the overloaded connections whose parts sound ones, or the world, hold together."""
     if not overloaded.any():
         return np.zeros(0, dtype=np.int64)
-    body = bodies_joined(anchored, stud_index[~overloaded], hole_index[~overloaded])
+    _, body = sides(anchored, stud_index, hole_index, overloaded)
     return np.flatnonzero(overloaded & (body[stud_index] == body[hole_index]))
 
 

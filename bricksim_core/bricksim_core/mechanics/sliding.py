@@ -25,26 +25,21 @@ from bricksim_core.mechanics.body_motion import (
     fastest,
     friction_at,
     full_wrenches,
+    gathered,
     momenta_by,
     momenta_of,
     moves_at,
     parting_at,
     pushed,
     slid_at,
-    speeds_by,
     spread_over,
+    summed,
     ways_at,
 )
 from bricksim_core.mechanics.friction_fallback import moved_by_piqp
 from bricksim_core.mechanics.friction_packed import moved, nowhere, unpacked
 from bricksim_core.mechanics.friction_program import STEPS, UNFINISHED
-from bricksim_core.mechanics.friction_setup import (
-    JointArrays,
-    PartArrays,
-    PushArrays,
-    laid_out,
-    summed,
-)
+from bricksim_core.mechanics.friction_setup import JointArrays, PartArrays, PushArrays, laid_out
 from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.selection import sides
 from bricksim_core.mechanics.snapfit.balance import balance_of
@@ -201,16 +196,16 @@ class Bodies:
         self._connections = len(joints)
         self.count = len(laid.friction) // 6
         self.crossing, self.weakest = laid.crossing, laid.weakest
-        self.loads = self._summed(parts.loads)
+        self.loads = summed(laid.body, laid.arm, parts.loads, self.count)
         self._near, self._begun = nowhere(laid.program), False
         self._known: dict[tuple[bytes, float, float], Forces] = {}
 
     def gathered(self, twists: Array) -> Array:
         """(6 B,) twists of the bodies with the momenta of their parts, of (N, 6) scaled twists."""
-        if not twists.any():
-            return np.zeros(6 * self.count)
-        momenta = self._summed(self.parts.momenta(twists))
-        return speeds_by(self._program, self._laid.unit, momenta)
+        laid, parts = self._laid, self.parts
+        return gathered(
+            self._program, laid.unit, laid.body, laid.arm, parts.masses, parts.inertias, twists
+        )
 
     def spread(self, speed: Array) -> Array:
         """(N, 6) twists of the parts by (6 B,) twists of the bodies."""
@@ -349,7 +344,3 @@ class Bodies:
         """(9 K,) what tells how the joints slide by its signs: the speeds at which the corners part
         and the sides shift along x, y and the diagonals and turn [m/s]."""
         return ways_at(self._program, parting)
-
-    def _summed(self, wrenches: Array) -> Array:
-        """(6 B,) wrenches on the bodies by (N, 6) wrenches on the parts."""
-        return summed(self._laid.body, self._laid.arm, wrenches, self.count)

@@ -358,6 +358,10 @@ class _Loose:
     def add(self, more: NDArray[np.bool_]) -> None:
         """Connections that may slide, too."""
         self._held &= ~more
+        self._let(more)
+
+    def _let(self, more: NDArray[np.bool_]) -> None:
+        """Lets connections slide that are not held."""
         if (more & ~self.yielding).any():
             self.yielding, self._known = self.yielding | more, False
 
@@ -372,7 +376,7 @@ class _Loose:
 
         What a greater share left loose stays so: more bodies move at least as they should.
         """
-        self.add((share * self._utilization >= self.limit) & ~self._held)
+        self._let((share * self._utilization >= self.limit) & ~self._held)
         if not self._known:
             self._bodies = bodies_between(self._parts, self._joints, self._pushes, self.yielding)
             self._known = True

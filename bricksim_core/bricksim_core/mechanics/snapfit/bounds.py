@@ -11,12 +11,13 @@ work, every displacement (Cauchy and Schwarz):
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled, crossed
 from bricksim_core.mechanics.incidence import ends_at
-from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
@@ -42,24 +43,16 @@ class ChangeBound:
         self._coms = layout.coms / STUD_PITCH
         self._parts, self._onto, joint = _spanning_tree(joints.lower, joints.upper, held)
         self._centre = joints.centre[joint] / STUD_PITCH
-        stiffness = joints.stiffness[joint] / PITCHES**2
-        self._compliance = 1.0 / stiffness
-
         # A unit force anywhere on a part has no longer lever than the component's diameter.
         size = (
             np.linalg.norm(np.ptp(layout.coms, axis=0))
             + np.linalg.norm(layout.dimensions, axis=1).max(initial=0.0) * STUD_PITCH
         )
-        longest = 1.0 / stiffness[:, :3].min(axis=1)
-        longest += (size / STUD_PITCH) ** 2 / stiffness[:, 3:].min(axis=1)
+        self._compliance, longest, self.per_utilization = _per_energy(
+            joints.stiffness, joints.twist, joints.half, joints.tip, joints.shear, joint,
+            float(size),
+        )  # fmt: skip
         self.per_displacement = float(np.sqrt(_farthest(self._parts, self._onto, longest)))
-
-        k, turn = joints.stiffness, joints.stiffness[:, 5] / joints.twist**2
-        half, tip = joints.half, joints.tip
-        about_y = (half[:, 0] ** 2 * k[:, 2] + k[:, 4]) / tip[:, :2].min(axis=1) ** 2
-        about_x = (half[:, 1] ** 2 * k[:, 2] + k[:, 3]) / tip[:, 2:].min(axis=1) ** 2
-        bearing = (k[:, 0] + k[:, 1]) / joints.shear**2
-        self.per_utilization = np.sqrt(np.maximum(np.maximum(about_x, about_y), bearing) + turn)
 
     def root_energy(self, change: Array) -> float:
         """Upper bound of sqrt(w' D^-1 w) for the wrenches by a change of loads [sqrt(J)].
@@ -72,6 +65,50 @@ class ChangeBound:
             self._parts, self._onto, self._coms, self._centre, self._compliance, change.copy()
         )
         return float(np.sqrt(flow))
+
+
+@compiled
+def _per_energy(
+    stiffness: Array,
+    twist: Array,
+    half: Array,
+    tip: Array,
+    shear: Array,
+    joint: IntArray,
+    size: float,
+) -> tuple[Array, Array, Array]:
+    """What follows from the energy of joints.
+
+    Args:
+        stiffness: (C, 6) as in `Joints`.
+        twist: (C,) as there.
+        half: (C, 2) as there.
+        tip: (C, 4) as there.
+        shear: (C,) as there.
+        joint: (M,) those of a tree.
+        size: The longest lever of a force [m].
+
+    Returns:
+        (M, 6) scaled compliance of the tree's joints [m/N], (M,) of these how far the end of the
+        lever moves at most by a unit force there [m/N], and (C,) `ChangeBound.per_utilization`.
+    """
+    compliance, longest = np.empty((len(joint), 6)), np.empty(len(joint))
+    for j in range(len(joint)):
+        for c in range(6):
+            k = stiffness[joint[j], c]
+            compliance[j, c] = 1.0 / (k if c < 3 else k / STUD_PITCH**2)
+        shift = max(max(compliance[j, 0], compliance[j, 1]), compliance[j, 2])
+        turn = min(min(stiffness[joint[j], 3], stiffness[joint[j], 4]), stiffness[joint[j], 5])
+        longest[j] = shift + (size / STUD_PITCH) ** 2 / (turn / STUD_PITCH**2)
+    per_utilization = np.empty(len(half))
+    for c in range(len(half)):
+        k = stiffness[c]
+        about_y = (half[c, 0] ** 2 * k[2] + k[4]) / min(tip[c, 0], tip[c, 1]) ** 2
+        about_x = (half[c, 1] ** 2 * k[2] + k[3]) / min(tip[c, 2], tip[c, 3]) ** 2
+        bearing = (k[0] + k[1]) / shear[c] ** 2
+        worst = max(max(about_x, about_y), bearing) + k[5] / twist[c] ** 2
+        per_utilization[c] = math.sqrt(worst)
+    return compliance, longest, per_utilization
 
 
 @compiled

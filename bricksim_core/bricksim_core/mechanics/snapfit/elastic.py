@@ -46,6 +46,8 @@ _ORDER, _MATRIX = 0.0025, 0.007
 PITCHES = np.array([1.0, 1.0, 1.0, STUD_PITCH, STUD_PITCH, STUD_PITCH])
 """A wrench in SI over the same wrench scaled; a scaled displacement over the one in SI."""
 
+_SQUARES = PITCHES**2
+
 
 def wrench_maps(points: Array, coms: Array) -> Array:
     """(C, 6, 6) maps from scaled wrenches about points to scaled wrenches about COMs.
@@ -99,12 +101,8 @@ class ElasticStructure:
     ) -> None:
         self.lower, self.upper = lower, upper
         self.centres, self._coms = centres, coms
-        self._parts = np.flatnonzero(~held)
-        # One more entry, for GROUND.
-        self.node = np.full(len(coms) + 1, -1, dtype=np.int64)
-        self.node[self._parts] = np.arange(len(self._parts))
-        self.free = (6 * self._parts[:, None] + np.arange(6)).reshape(-1)
-        self.stiffness = (stiffness / PITCHES**2).reshape(-1)
+        self._parts, self.node, self.free = _numbered(held)
+        self.stiffness = (stiffness / _SQUARES).reshape(-1)
         self.strain = _strain_rows(lower, upper, centres, coms, self.node)
         self._origin = origin
 
@@ -282,6 +280,24 @@ class Origin:
             dissection, same = larger
             known = [known[block] if block >= 0 else None for block in same.tolist()]
         return dissection, known
+
+
+@compiled
+def _numbered(held: NDArray[np.bool_]) -> tuple[IntArray, IntArray, IntArray]:
+    """(n,) parts that are free, and `node` and `free` of `ElasticStructure`."""
+    node = np.full(len(held) + 1, -1, dtype=np.int64)
+    count = 0
+    for i in range(len(held)):
+        if not held[i]:
+            node[i] = count
+            count += 1
+    parts, free = np.empty(count, dtype=np.int64), np.empty(6 * count, dtype=np.int64)
+    for i in range(len(held)):
+        if node[i] >= 0:
+            parts[node[i]] = i
+            for c in range(6):
+                free[6 * node[i] + c] = 6 * i + c
+    return parts, node, free
 
 
 @compiled

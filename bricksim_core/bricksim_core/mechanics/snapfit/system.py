@@ -197,7 +197,9 @@ class SnapFitSystem:
             # The loads of a floating component are in balance: any part may be the reference. From
             # one that much holds the fewest others move in a mechanism: little is lost by rounding.
             known = -1 if descent is None else descent.reference
-            held[int(np.argmax(_holding(joints, len(held)))) if known < 0 else known] = True
+            held[
+                _firmest(joints.lower, joints.upper, joints.pull, len(held)) if known < 0 else known
+            ] = True
         self._held = held
 
         lower, upper = joints.lower, joints.upper
@@ -584,10 +586,14 @@ def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, 
     return studs, np.concatenate([corners.reshape(-1), ground.reshape(-1), push])
 
 
-def _holding(joints: Joints, parts: int) -> Array:
-    """(N,) pull-off strength of all joints of each part [N]."""
-    both = np.concatenate([joints.lower, joints.upper])
-    return np.bincount(both, np.tile(joints.pull, 2), parts)
+@compiled
+def _firmest(lower: IntArray, upper: IntArray, pull: Array, parts: int) -> int:
+    """The first part whose joints have the greatest pull-off strength [N] together."""
+    holding = np.zeros(parts)
+    for ends in (lower, upper):
+        for k in range(len(ends)):
+            holding[ends[k]] += pull[k]
+    return int(np.argmax(holding))
 
 
 @compiled
