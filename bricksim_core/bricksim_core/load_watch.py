@@ -25,7 +25,7 @@ from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
-from bricksim_core.scene import Scene
+from bricksim_core.scene import PartTable, Scene
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -204,12 +204,16 @@ class LoadWatch:
         self._watched: dict[int, _Watched] = {}
         self._ids: IntArray = np.zeros(0, dtype=np.int64)
         self._bodies = bodies_of({})
+        self._table: PartTable | None = None
         self._chosen = self._bodies, np.zeros(0, dtype=np.bool_), self._bodies
         self._set_order()
         self._steps: list[tuple[StepReport, Mapping[int, Array]]] = []
 
     def sync(self, scene: Scene) -> None:
         """Takes over what the scene consists of, after edits."""
+        if scene.table is self._table:  # no component has changed
+            return
+        self._table = scene.table
         old, self._watched = self._watched, {}
         layouts = {c: scene.graph.layout(c) for c in scene.component_ids.tolist()}
         fixed = np.fromiter(scene.fixed, dtype=np.int64)
@@ -332,12 +336,12 @@ class LoadWatch:
     def snapshot(self) -> object:
         """What `restore` takes."""
         watched = {component: w.copy() for component, w in self._watched.items()}
-        return self.detector.snapshot(), watched, self._bodies, self._ids
+        return self.detector.snapshot(), watched, self._bodies, self._ids, self._table
 
     def restore(self, snapshot: object) -> None:
         """Returns to a snapshot."""
         assert isinstance(snapshot, tuple)
-        detector, watched, self._bodies, self._ids = snapshot
+        detector, watched, self._bodies, self._ids, self._table = snapshot
         self.detector.restore(detector)
         self._watched = {component: w.copy() for component, w in watched.items()}
         self._set_order()

@@ -359,6 +359,9 @@ class Scene:
         Raises:
             EngineError: The engine refuses.
         """
+        if not self.changed:  # but seats may have ended
+            self._engine.update((), (), self.seated)
+            return
         present = set(self.graph.component_ids)
         gone = [c for c in sorted(self._submitted) if c in self._edited or c not in present]
         self._engine.update(gone, [self.body(c) for c in sorted(self._edited)], self.seated)

@@ -290,14 +290,16 @@ class MujocoEngine:
         self, gone: Sequence[Body], new: Mapping[int, Body], seats: Collection[tuple[int, int]]
     ) -> None:
         """Changes the model in place; `seats` are pairs that began or ended."""
-        if self._shared:
+        another = self._shared
+        if another:
             self._use(self._pool.copy())
         pool, data, old = self._pool, self._data, self._index
         fixed = [b for b in (*gone, *new.values()) if b.spec.fixed]
         free = [b for b in new.values() if not b.spec.fixed]
         leaving = [b.spec.component for b in gone if not b.spec.fixed]
-        pool.assign(data, leaving, free, self._held() if fixed else None)
-        self._index = make_index(pool, self._bodies, old.robots)
+        if another or gone or new:
+            pool.assign(data, leaving, free, self._held() if fixed else None)
+            self._index = make_index(pool, self._bodies, old.robots)
         self._set_pairs()
         self._wrenches = {p: w for p, w in self._wrenches.items() if p in self._index.component_of}
         changed = np.concatenate(
