@@ -491,6 +491,8 @@ class LoadWatch:
         watched.waiting = tuple(tuple(frame) for frame in frames if frame)
         if not found:
             return None
+        if len(found) == 1:
+            return found[0]
         highest = found[0].utilization
         for finding in found[1:]:
             highest = np.fmax(highest, finding.utilization)

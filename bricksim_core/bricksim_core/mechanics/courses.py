@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.sliding import FAINT, STILL, Bodies, Outset
 from bricksim_core.spatial import Array
@@ -220,7 +221,23 @@ class Course:
         bodies = self._bodies
         first = bodies.ways(before) if self._ways is None else self._ways
         ways = self._ways = bodies.ways(self._parting)
-        faint = FAINT * np.abs(first).max(initial=0.0)
-        turning = (np.abs(ways) < np.abs(first)) & (first * ways > 0.0) & (np.abs(ways) > faint)
-        kept = ways[turning]
-        return float((kept / (first[turning] - kept)).min(initial=np.inf))
+        return _soonest(first, ways)
+
+
+@compiled
+def _soonest(first: Array, last: Array) -> float:
+    """When the next one of some speeds that fall evenly comes to nothing, in times of a span, from
+    its end on; those that are next to nothing there do not count.
+
+    Args:
+        first: (n,) at the start of the span.
+        last: (n,) at its end.
+    """
+    most, soonest = 0.0, np.inf
+    for i in range(len(first)):
+        most = max(most, abs(first[i]))
+    for i in range(len(first)):
+        a, b = first[i], last[i]
+        if abs(b) < abs(a) and a * b > 0.0 and abs(b) > FAINT * most:
+            soonest = min(soonest, b / (a - b))
+    return soonest

@@ -109,8 +109,7 @@ class _Links:
     """
 
     def __init__(self, ends: IntArray, strength: Array) -> None:
-        self._names, index = np.unique(ends, return_inverse=True)
-        self._ends = index.reshape(-1, 2)
+        self._ends, self._number, self._count = _numbered(ends)
         self._whole = np.maximum(np.rint(strength * (_RESOLUTION / strength.sum())), 1)
 
     def weakest_cut(self, a: int, b: int) -> tuple[int, NDArray[np.bool_]]:
@@ -119,12 +118,30 @@ class _Links:
         Returns:
             Its strength, and (L,) which links it has.
         """
-        count = len(self._names)
+        count = self._count
         if count == 2:
             return 0, np.ones(len(self._ends), dtype=bool)
-        one, other = np.searchsorted(self._names, [a, b]).tolist()
+        one, other = int(self._number[a]), int(self._number[b])
         cost, beyond = _minimum_cut(count, self._ends, self._whole.astype(np.int64), one, other)
         return cost, beyond[self._ends[:, 0]] != beyond[self._ends[:, 1]]
+
+
+@compiled
+def _numbered(ends: IntArray) -> tuple[IntArray, IntArray, int]:
+    """(L, 2) ends by the numbers of those bodies that links join, in their order; these numbers by
+    body, and how many there are."""
+    number = np.full(ends.max() + 1, -1, dtype=np.int64)
+    for link in range(len(ends)):
+        number[ends[link, 0]] = number[ends[link, 1]] = 0
+    count = 0
+    for body in range(len(number)):
+        if number[body] == 0:
+            number[body] = count
+            count += 1
+    new = np.empty_like(ends)
+    for link in range(len(ends)):
+        new[link, 0], new[link, 1] = number[ends[link, 0]], number[ends[link, 1]]
+    return new, number, count
 
 
 @compiled

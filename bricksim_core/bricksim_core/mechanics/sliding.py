@@ -102,6 +102,10 @@ class Parts:
             scaled, _ = own.taken(scaled)
         return Parts(layout.coms, layout.masses, own.inertias, anchored, scaled)
 
+    def under(self, loads: Array) -> Parts:
+        """The same parts under other (N, 6) scaled loads [N]."""
+        return Parts(self.coms, self.masses, self.inertias, self.anchored, loads)
+
     def energy(self, twists: Array) -> float:
         """Kinetic energy [J] by (N, 6) scaled twists."""
         return energy_of(self.masses, self.inertias, twists)

@@ -11,7 +11,7 @@ but short force alone does nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -306,7 +306,7 @@ class SlipCriterion:
         if rest > 0.0 and twists.any() and (slip < spare).all():
             yield _BEGIN + _BEGIN_EACH * len(loads)
             # Friction alone stops what a pulse has set in motion.
-            free, none = replace(parts, loads=np.zeros_like(parts.loads)), np.zeros_like(slip)
+            free, none = parts.under(np.zeros_like(parts.loads)), np.zeros_like(slip)
             motion = yield from _motion(
                 free, joints, pushes, system, none, none > 0.0, twists, rest, False, None,
                 spare - slip,

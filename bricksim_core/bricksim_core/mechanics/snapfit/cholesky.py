@@ -252,19 +252,17 @@ class BandCholesky:
     """
 
     def __init__(self, order: IntArray, band: Array) -> None:
-        self._order = order
+        # Where the rows that are eliminated come from, and where they are then.
+        self._rows = (6 * order[:, None] + np.arange(6)).reshape(-1)
+        self._places = np.empty_like(self._rows)
+        self._places[self._rows] = np.arange(len(self._rows))
         self._factor, info = _pbtrf(band, lower=1, overwrite_ab=1)
         if info:
             raise np.linalg.LinAlgError("not positive definite")
 
     def solve(self, loads: Array) -> Array:
         """K^-1 of (6 n,) or (6 n, m) right hand sides."""
-        shape = loads.shape
-        ordered = loads.reshape(len(self._order), -1)[self._order].reshape(shape)
-        x = _pbtrs(self._factor, ordered, lower=1)[0].reshape(len(self._order), -1)
-        result = np.empty_like(x)
-        result[self._order] = x
-        return result.reshape(shape)
+        return _pbtrs(self._factor, loads[self._rows], lower=1)[0][self._places]
 
 
 class DenseCholesky:
