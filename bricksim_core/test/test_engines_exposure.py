@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bricksim_core.engines.exposure import exposed_parts
+from bricksim_core.engines.exposure import exposed_boxes
 from bricksim_core.formats import parse_structure
 
 
@@ -58,7 +58,7 @@ def expected(layout):
 )
 def test_what_is_enclosed_is_what_neighbours_cover(holes):
     layout = block(holes)
-    bodies, studs = exposed_parts(layout)
+    bodies, studs = exposed_boxes(layout.boxes)
     assert (bodies.tolist(), studs.tolist()) == expected(layout)
     assert 0 < np.count_nonzero(~bodies) < np.count_nonzero(~studs) < len(studs)
 
@@ -66,7 +66,7 @@ def test_what_is_enclosed_is_what_neighbours_cover(holes):
 def test_a_removed_neighbour_exposes():
     layout = block()
     whole = dict(
-        zip(layout.part_ids.tolist(), zip(*exposed_parts(layout), strict=True), strict=True)
+        zip(layout.part_ids.tolist(), zip(*exposed_boxes(layout.boxes), strict=True), strict=True)
     )
     hidden = [p for p, (body, studs) in whole.items() if not body and not studs]
     above = [
@@ -75,11 +75,11 @@ def test_a_removed_neighbour_exposes():
         if layout.part_ids[s] == hidden[0]
     ]
     kept = layout.kept(np.setdiff1d(layout.part_ids, above[:1]), ())
-    bodies, studs = exposed_parts(kept)
+    bodies, studs = exposed_boxes(kept.boxes)
     row = int(np.searchsorted(kept.part_ids, hidden[0]))
     assert bodies[row] and studs[row]
 
 
 def test_sparse_and_small_components_are_exposed():
     tower = only_layout("\n".join(f"2x2 (0,0,{z})" for z in range(5)))
-    assert all(np.all(rows) for rows in exposed_parts(tower))
+    assert all(np.all(rows) for rows in exposed_boxes(tower.boxes))

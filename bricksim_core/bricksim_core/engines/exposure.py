@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
-from bricksim_core.topology.layout import ComponentLayout, IntArray
+from bricksim_core.topology.layout import IntArray
 
 _FEW = 8
 """Bricks below which nothing is looked for: too little would be gained."""
@@ -21,14 +21,13 @@ _SPARSE = 64
 for: such components have little inside, and their grid would be large."""
 
 
-def exposed_parts(layout: ComponentLayout) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(N,) bodies and (N,) stud slabs that are not enclosed by other bricks of the component."""
-    return exposed_boxes(layout.boxes)
-
-
 @compiled
 def exposed_boxes(boxes: IntArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The same of (N, 2, 3) boxes (`ComponentLayout.boxes`)."""
+    """(N,) bodies and (N,) stud slabs of a component that are not enclosed by other bricks of it.
+
+    Args:
+        boxes: (N, 2, 3) `ComponentLayout.boxes`.
+    """
     count, cells = len(boxes), 0
     bodies, studs = np.ones(count, dtype=np.bool_), np.ones(count, dtype=np.bool_)
     if count < _FEW:

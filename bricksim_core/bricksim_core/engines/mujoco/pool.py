@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled, length
-from bricksim_core.engines.boxes import Boxes, concatenate
+from bricksim_core.engines.boxes import Boxes
 from bricksim_core.engines.mujoco.bodies import Body, quaternions
 from bricksim_core.engines.mujoco.bvh import box_tree
 from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
@@ -114,8 +114,7 @@ class Pool:
         self._start = np.zeros(count + 1, dtype=np.intp)
         self._count = np.zeros(count + 1, dtype=np.intp)
         self._stock, self._written = _Stock.of(self), _Written.of(model)
-        tables = tuple(self._stock), tuple(self._written)
-        _take_boxes(*tables, self.held, 0, boxes, self.first_geom)
+        _take_boxes(*self._tables, self.held, 0, boxes, self.first_geom)
         model.geom_bodyid[self.unused_geom] = 0
         model.geom_rgba[self.unused_geom, 3] = 0.0
         # Copying a whole model takes a millisecond, a good part of the first frame.
@@ -227,12 +226,11 @@ class Pool:
         self._slot[body.spec.component] = slot
         self.moments[slot] = body.moments
         self.body_T_component[slot] = body.body_T_component
-        start, count = self._allocate(data, slot, len(body.exposed)), len(body.exposed)
-        boxes = (body.exposed, np.full(count, body.spec.component), *_own(body.boxes), body.rgba)
+        start = self._allocate(data, slot, len(body.exposed))
         _write_free(
-            tuple(self._stock), tuple(self._written), element, start, *self._first,
+            *self._tables, element, start, self._first,
             self.slots.dof[slot], body.mass.mass, body.moments,
-            *boxes, *_placed(body, body.body_T_component),
+            _own(body), _placed(body, body.body_T_component),
         )  # fmt: skip
         self.wake(data, [body.spec.component])
 
@@ -241,32 +239,33 @@ class Pool:
         self._take(-1, self.held)
         if not held:
             return
-        counts = [len(b.exposed) for b in held]
-        start = self._allocate(data, -1, sum(counts))
-        own = concatenate([b.boxes for b in held])
-        exposed = np.concatenate([b.exposed for b in held])
-        components = np.repeat(np.array([b.spec.component for b in held]), counts)
-        boxes = (exposed, components, *_own(own), np.concatenate([b.rgba for b in held]))
+        start = self._allocate(data, -1, sum(len(b.exposed) for b in held))
+        own = _Own(*(np.concatenate(each) for each in zip(*map(_own, held), strict=True)))
         places, turns, turned, kinds = zip(
             *(_placed(b, b.spec.world_T_component) for b in held), strict=True
         )
         before = np.cumsum([0, *(len(some) for some in turns[:-1])])
-        places, turns = np.concatenate(places), np.concatenate(turns)
-        kind = np.concatenate([k + first for k, first in zip(kinds, before, strict=True)])
+        kind = np.concatenate([some + first for some, first in zip(kinds, before, strict=True)])
+        turns = np.concatenate(turns)
+        placed = _Placed(np.concatenate(places), turns, np.concatenate(turned), kind)
         shown = _write_held(
-            tuple(self._stock), tuple(self._written), self.held, start, *self._first,
-            *boxes, places, turns, np.concatenate(turned), kind,
+            *self._tables, self.held, start, self._first, tuple(own), tuple(placed)
         )  # fmt: skip
         # MuJoCo works out where static geoms are only once, when it makes the data.
         geoms = slice(self.first_geom + start, self.first_geom + start + shown)
-        data.geom_xpos[geoms] = places[exposed]
-        data.geom_xmat[geoms] = turns[kind[exposed]].reshape(-1, 9)
+        data.geom_xpos[geoms] = placed.places[own.exposed]
+        data.geom_xmat[geoms] = turns[kind[own.exposed]].reshape(-1, 9)
 
     def _take(self, slot: int, element: int) -> None:
         """Gives the boxes of a slot and its body back to the stock."""
-        rows, tables = self._rows(slot), (tuple(self._stock), tuple(self._written))
-        _take_boxes(*tables, element, rows.start, rows.stop, self.first_geom)
+        rows = self._rows(slot)
+        _take_boxes(*self._tables, element, rows.start, rows.stop, self.first_geom)
         self._count[slot] = 0
+
+    @property
+    def _tables(self) -> tuple[tuple, tuple]:
+        """What loops write into."""
+        return tuple(self._stock), tuple(self._written)
 
     def _set_mean_inertia(self) -> None:
         """The scale of the solver's tolerance: that of a model without empty slots."""
@@ -326,9 +325,12 @@ class Pool:
         assert start == count
 
 
+# Loops take these as plain tuples: looking at the fields of a named one takes longer than most of
+# them.
+
+
 class _Stock(NamedTuple):
-    """What a pool knows of its boxes; see `Pool`. (A loop takes it as a plain tuple: looking at the
-    fields of a named one takes longer than most loops.)"""
+    """What a pool knows of its boxes; see `Pool`."""
 
     box_part: IntArray
     box_shape: IntArray
@@ -427,18 +429,58 @@ def _inertias(
     return found[:count]
 
 
-def _own(boxes: Boxes) -> tuple[IntArray, IntArray, Array, Array, Array]:
-    """Boxes as `_write` takes them."""
-    return boxes.part_ids, boxes.shapes, boxes.centres, boxes.axes, boxes.halves
+class _Own(NamedTuple):
+    """Boxes of some components, N rows, in the component frames.
 
-
-def _placed(body: Body, pose: Array) -> tuple[Array, Array, Array, NDArray[np.intp]]:
-    """Boxes of a component in another frame, as `_write` takes them: places, turns, turned, kind.
-
-    Args:
-        body: The component.
-        pose: (4, 4) of its frame in the other one [m].
+    Attributes:
+        exposed: (N,) which of them something can touch, E in all.
+        components: (N,) their components.
+        part_ids: (N,) like the next four, see `Boxes`.
+        shapes: (N,)
+        centres: (N, 3)
+        axes: (N, 3, 3)
+        halves: (N, 3)
+        rgba: (N, 4) colours.
     """
+
+    exposed: NDArray[np.bool_]
+    components: IntArray
+    part_ids: IntArray
+    shapes: IntArray
+    centres: Array
+    axes: Array
+    halves: Array
+    rgba: Array
+
+
+class _Placed(NamedTuple):
+    """The same boxes in the frame of a body of the model.
+
+    Attributes:
+        places: (N, 3) centres [m].
+        turns: (K, 3, 3) axes that boxes have.
+        turned: (K, 4) quaternions of these.
+        kind: (N,) which of them each has.
+    """
+
+    places: Array
+    turns: Array
+    turned: Array
+    kind: NDArray[np.intp]
+
+
+def _own(body: Body) -> tuple:
+    """The `_Own` of a component."""
+    boxes = body.boxes
+    components = np.full(len(body.exposed), body.spec.component)
+    return (
+        body.exposed, components, boxes.part_ids, boxes.shapes,
+        boxes.centres, boxes.axes, boxes.halves, body.rgba,
+    )  # fmt: skip
+
+
+def _placed(body: Body, pose: Array) -> tuple:
+    """The `_Placed` of a component in a body in whose frame it has a (4, 4) pose [m]."""
     turns = pose[:3, :3] @ body.kinds
     return transform_points(pose, body.boxes.centres), turns, quaternions(turns), body.kind
 
@@ -482,65 +524,37 @@ def _set_mass(
 
 @compiled
 def _write_free(
-    boxes: tuple,
+    stock: tuple,
     arrays: tuple,
     element: int,
     start: int,
-    first_geom: int,
-    first_node: int,
+    first: tuple[int, int],
     dof: NDArray[np.intp],
     mass: float,
     moments: Array,
-    exposed: NDArray[np.bool_],
-    components: IntArray,
-    part_ids: IntArray,
-    shapes: IntArray,
-    centres: Array,
-    axes: Array,
-    halves: Array,
-    rgba: Array,
-    places: Array,
-    turns: Array,
-    turned: Array,
-    kind: NDArray[np.intp],
+    boxes: tuple,
+    placed: tuple,
 ) -> None:
-    """Writes a free body: `_set_mass` and `_write`; a `_Stock` and a `_Written` as tuples."""
-    written = _Written(*arrays)
-    _set_mass(written, element, dof, mass, moments, places, halves)
-    _write(
-        _Stock(*boxes), written, element, start, first_geom, first_node,
-        exposed, components, part_ids, shapes, centres, axes, halves, rgba,
-        places, turns, turned, kind,
-    )  # fmt: skip
+    """Writes a free body; arguments as of `_set_mass` and `_write`."""
+    written, own = _Written(*arrays), _Own(*boxes)
+    there = _Placed(*placed)
+    _set_mass(written, element, dof, mass, moments, there.places, own.halves)
+    _write(_Stock(*stock), written, element, start, first, own, there)
 
 
 @compiled
 def _write_held(
-    boxes: tuple,
+    stock: tuple,
     arrays: tuple,
     element: int,
     start: int,
-    first_geom: int,
-    first_node: int,
-    exposed: NDArray[np.bool_],
-    components: IntArray,
-    part_ids: IntArray,
-    shapes: IntArray,
-    centres: Array,
-    axes: Array,
-    halves: Array,
-    rgba: Array,
-    places: Array,
-    turns: Array,
-    turned: Array,
-    kind: NDArray[np.intp],
+    first: tuple[int, int],
+    boxes: tuple,
+    placed: tuple,
 ) -> int:
-    """`_write` for a `_Stock` and a `_Written` as tuples."""
-    return _write(
-        _Stock(*boxes), _Written(*arrays), element, start, first_geom, first_node,
-        exposed, components, part_ids, shapes, centres, axes, halves, rgba,
-        places, turns, turned, kind,
-    )  # fmt: skip
+    """Writes what the world holds; arguments as of `_write`."""
+    written, own = _Written(*arrays), _Own(*boxes)
+    return _write(_Stock(*stock), written, element, start, first, own, _Placed(*placed))
 
 
 @compiled
@@ -549,20 +563,9 @@ def _write(
     written: _Written,
     element: int,
     start: int,
-    first_geom: int,
-    first_node: int,
-    exposed: NDArray[np.bool_],
-    components: IntArray,
-    part_ids: IntArray,
-    shapes: IntArray,
-    centres: Array,
-    axes: Array,
-    halves: Array,
-    rgba: Array,
-    places: Array,
-    turns: Array,
-    turned: Array,
-    kind: NDArray[np.intp],
+    first: tuple[int, int],
+    own: _Own,
+    placed: _Placed,
 ) -> int:
     """Writes boxes of a body: those that something can touch first, and only these as geoms.
 
@@ -571,24 +574,15 @@ def _write(
         written: Of the model.
         element: The body.
         start: First row of the stock that is for them.
-        first_geom: Geom of the stock's first box.
-        first_node: First node of trees for the stock's first box.
-        exposed: (N,) which boxes something can touch, E in all.
-        components: (N,) their components.
-        part_ids: (N,) like the next four, see `Boxes`; in the component frames.
-        shapes: (N,)
-        centres: (N, 3)
-        axes: (N, 3, 3)
-        halves: (N, 3)
-        rgba: (N, 4) colours.
-        places: (N, 3) centres in the body's frame [m].
-        turns: (K, 3, 3) axes that boxes have there.
-        turned: (K, 4) quaternions of these.
-        kind: (N,) which of them each has.
+        first: Of the stock's first box: the geom, and the first node of trees.
+        own: The boxes.
+        placed: They in the body's frame.
 
     Returns:
-        E.
+        How many something can touch.
     """
+    exposed, places, kind = own.exposed, placed.places, placed.kind
+    first_geom, first_node = first
     shown, count = int(np.count_nonzero(exposed)), 0
     hidden = start + shown
     inside, reach = np.empty((shown, 3)), np.empty((shown, 3))
@@ -598,40 +592,41 @@ def _write(
         else:
             row = hidden
             hidden += 1
-        stock.box_part[row], stock.box_shape[row] = part_ids[n], shapes[n]
-        stock.box_component[row] = components[n]
+        stock.box_part[row], stock.box_shape[row] = own.part_ids[n], own.shapes[n]
+        stock.box_component[row] = own.components[n]
         for i in range(3):
-            stock.centres[row, i], stock.halves[row, i] = centres[n, i], halves[n, i]
+            stock.centres[row, i], stock.halves[row, i] = own.centres[n, i], own.halves[n, i]
             for j in range(3):
-                stock.axes[row, i, j] = axes[n, i, j]
+                stock.axes[row, i, j] = own.axes[n, i, j]
         if not exposed[n]:
             continue
-        g, same, turn = first_geom + row, True, turns[kind[n]]
+        g, same, half, turn = first_geom + row, True, own.halves[n], placed.turns[kind[n]]
         written.geom_bodyid[g] = element
         for i in range(3):
-            written.geom_pos[g, i], written.geom_size[g, i] = places[n, i], halves[n, i]
-            written.geom_aabb[g, 3 + i] = halves[n, i]
+            written.geom_pos[g, i], written.geom_size[g, i] = places[n, i], half[i]
+            written.geom_aabb[g, 3 + i] = half[i]
             inside[count, i], reach[count, i] = places[n, i], 0.0
             for j in range(3):
                 same = same and turn[i, j] == (1.0 if i == j else 0.0)
-                reach[count, i] += abs(turn[i, j]) * halves[n, j]
+                reach[count, i] += abs(turn[i, j]) * half[j]
         for i in range(4):
-            written.geom_quat[g, i], written.geom_rgba[g, i] = turned[kind[n], i], rgba[n, i]
-        written.geom_rbound[g] = length(halves[n])
-        written.geom_group[g] = 1 if shapes[n] == STUD_SHAPE else 0
+            written.geom_quat[g, i] = placed.turned[kind[n], i]
+            written.geom_rgba[g, i] = own.rgba[n, i]
+        written.geom_rbound[g] = length(half)
+        written.geom_group[g] = 1 if own.shapes[n] == STUD_SHAPE else 0
         written.geom_sameframe[g] = _AS_BODY if same else _TURNED
         written.geom_contype[g], written.geom_conaffinity[g] = 1, BOX_AFFINITY
         count += 1
-    tree, first = box_tree(inside, reach), first_node + 2 * start
+    tree, root = box_tree(inside, reach), first_node + 2 * start
     for node in range(len(tree.leaf)):
-        at, leaf = first + node, tree.leaf[node]
+        at, leaf = root + node, tree.leaf[node]
         written.bvh_child[at, 0], written.bvh_child[at, 1] = tree.child[node]
         written.bvh_nodeid[at] = -1 if leaf < 0 else leaf + first_geom + start
         for i in range(6):
             written.bvh_aabb[at, i] = tree.bounds[node, i]
     written.body_geomadr[element], written.body_geomnum[element] = first_geom + start, shown
     written.body_contype[element], written.body_conaffinity[element] = 1, BOX_AFFINITY
-    written.body_bvhadr[element], written.body_bvhnum[element] = first, len(tree.leaf)
+    written.body_bvhadr[element], written.body_bvhnum[element] = root, len(tree.leaf)
     return shown
 
 
