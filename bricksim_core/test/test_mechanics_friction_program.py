@@ -6,6 +6,14 @@ import pytest
 from mechanics_cases import random_structure, weights
 
 from bricksim_core.mechanics import sliding
+from bricksim_core.mechanics.friction_packed import nowhere, packed, unpacked
+from bricksim_core.mechanics.friction_program import (
+    Contacts,
+    Elimination,
+    FrictionJoints,
+    Links,
+    Program,
+)
 from bricksim_core.mechanics.geometry import face_contacts
 from bricksim_core.mechanics.portions import at_once
 from bricksim_core.mechanics.sliding import Parts, bodies_between
@@ -73,3 +81,37 @@ def between(bodies, joints):
     yielding = np.zeros(len(joints), dtype=bool)
     yielding[bodies.crossing] = True
     return yielding
+
+
+def test_a_program_in_two_arrays_is_the_same():
+    rng = np.random.default_rng(5)
+    bodies, joints, links, contacts = 3, 2, 4, 5
+
+    def whole(count):
+        return rng.integers(-1, 100, count)
+
+    program = Program(
+        mass=rng.random((bodies, 6, 6)),
+        mobility=rng.random((bodies, 6, 6)),
+        links=Links(whole(links), whole(links), rng.random((links, 3)), rng.random((links, 3))),
+        joints=FrictionJoints(
+            corners=rng.random((joints, 4, 2)),
+            turn=rng.random(joints),
+            single=np.array([True, False]),
+            apex=rng.random((joints, 3)),
+            shear=rng.random(joints),
+            pull=rng.random(joints),
+        ),
+        contacts=Contacts(whole(contacts), rng.random((contacts, 6))),
+        order=Elimination(place=whole(bodies), first=whole(1), start=whole(2)),
+    )
+
+    def arrays(part):
+        return [a for p in part for a in arrays(p)] if isinstance(part, tuple) else [part]
+
+    two = packed(program)
+    for one, other in zip(arrays(program), arrays(unpacked(two)), strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    assert two.whole[-1] == program.order.start[-1]
+    assert len(nowhere(two)) == 6 * bodies + 24 * joints + 2 * contacts
