@@ -13,7 +13,7 @@ from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.bodies import make_body, wxyz
 from bricksim_core.engines.mujoco.bvh import box_tree
 from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
-from bricksim_core.engines.protocol import BODY_SHAPE, BodySpec
+from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE, BodySpec
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
@@ -293,3 +293,35 @@ def test_tower_has_two_boxes_a_brick() -> None:
     layout = graph.layout(graph.component_ids[0])
     boxes = make_body(body(0, layout, np.eye(4))).boxes
     assert (boxes.shapes == BODY_SHAPE).sum() == 3 and len(boxes.shapes) == 6
+
+
+def test_edits_after_the_first_snapshot_copy_nothing_and_leave_it_as_it_is() -> None:
+    engine, other = edited(), edited()
+    model, saved = engine.model, engine.snapshot()
+    engine.update([10], [body(70, staircase(4, 7000), at(-2, 0, 0.3))])
+    assert engine.model is model
+    for _ in range(20):
+        engine.step()
+    engine.restore(saved)
+    for _ in range(30):
+        a, b = engine.step(), other.step()
+        np.testing.assert_array_equal(a.component_ids, b.component_ids)
+        np.testing.assert_array_equal(a.world_T_component, b.world_T_component)
+        np.testing.assert_array_equal(a.contacts.impulse, b.contacts.impulse)
+
+
+def test_seats_that_end_leave_the_index_of_the_scene_as_it_is() -> None:
+    engine = MujocoEngine()
+    layouts = [staircase(1, 0), staircase(1, 100)]
+    poses = [at(0, 0, 0), at(0, 0, 0.0096)]
+    specs = [body(i, la, p) for i, (la, p) in enumerate(zip(layouts, poses, strict=True))]
+    engine.update([], specs, {(0, 100)})
+
+    def studs_touch() -> bool:
+        contacts = engine.step().contacts
+        return bool((contacts.shape_a[contacts.part_a >= 0] == STUD_SHAPE).any())
+
+    assert not studs_touch()
+    index = engine._index
+    engine.update([], [], ())
+    assert engine._index is index and studs_touch()
