@@ -56,12 +56,9 @@ def wrench_maps(points: Array, coms: Array) -> Array:
         points: (C, 3) [m].
         coms: (C, 3) [m].
     """
-    arm = (points - coms) / STUD_PITCH
-    maps = np.empty((len(arm), 6, 6))
-    maps[:] = np.eye(6)
-    maps[:, 3, 1], maps[:, 3, 2] = -arm[:, 2], arm[:, 1]
-    maps[:, 4, 0], maps[:, 4, 2] = arm[:, 2], -arm[:, 0]
-    maps[:, 5, 0], maps[:, 5, 1] = -arm[:, 1], arm[:, 0]
+    arms = (points - coms) / STUD_PITCH
+    maps = np.empty((len(arms), 6, 6))
+    _put_maps(arms, maps)
     return maps
 
 
@@ -353,8 +350,10 @@ def _halves(
             row[at], column[at] = max(place[one], place[other]), min(place[one], place[other])
             # Blocks are stored transposed, the later part's along the rows of the matrix.
             turned[at] = place[one] > place[other]
-            _put_map(centres[j], coms[upper[j] if kind == 1 else lower[j]], left[at])
-            _put_map(centres[j], coms[lower[j] if kind == 0 else upper[j]], right[at])
+            for side in range(2):
+                part = upper[j] if kind == 1 or (kind == 2 and side) else lower[j]
+                x, y, z = (centres[j] - coms[part]) / STUD_PITCH
+                _put_map(x, y, z, right[at] if side else left[at])
             for r in range(6):
                 for c in range(6):
                     stiff = left[at, r, c] * stiffness[j, c]
@@ -364,10 +363,15 @@ def _halves(
 
 
 @compiled
-def _put_map(point: Array, com: Array, target: Array) -> None:
-    """Writes the map of `wrench_maps` for one point."""
-    x, y = (point[0] - com[0]) / STUD_PITCH, (point[1] - com[1]) / STUD_PITCH
-    z = (point[2] - com[2]) / STUD_PITCH
+def _put_maps(arms: Array, maps: Array) -> None:
+    """Writes the maps of `wrench_maps` for (C, 3) arms [pitches]."""
+    for k in range(len(arms)):
+        _put_map(arms[k, 0], arms[k, 1], arms[k, 2], maps[k])
+
+
+@compiled
+def _put_map(x: float, y: float, z: float, target: Array) -> None:
+    """Writes one of them."""
     target[:] = 0.0
     for c in range(6):
         target[c, c] = 1.0

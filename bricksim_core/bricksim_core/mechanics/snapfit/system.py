@@ -707,10 +707,8 @@ def _descended(
         Whether most of its parts were there as they are now, with their connections; `piece`,
         `parts`, `index`, `connections` and `changed`.
     """
-    parts, connections = (
-        _found(old.part_ids, new.part_ids),
-        _found(old.connection_ids, new.connection_ids),
-    )
+    parts = _found(old.part_ids, new.part_ids)
+    connections = _found(old.connection_ids, new.connection_ids)
     index = np.full(len(old.part_ids), -1, dtype=np.int64)
     changed = np.zeros(len(parts), dtype=np.bool_)
     known, same = 0, True
