@@ -339,25 +339,25 @@ def _halves(
     row, column = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     turned = np.zeros(count, dtype=np.bool_)
     left, right = np.empty((count, 6, 6)), np.empty((count, 6, 6))
+    nodes, parts = np.stack((a, b)), np.stack((lower, upper))
     at = 0
     for kind in range(3):
+        one, other = (1 if kind == 1 else 0), (1 if kind > 0 else 0)
         for j in range(joints):
             if not chosen[kind, j]:
                 continue
-            one, other = (b[j], b[j]) if kind == 1 else (a[j], a[j])
-            if kind == 2:
-                other = b[j]
-            row[at], column[at] = max(place[one], place[other]), min(place[one], place[other])
+            p, q = place[nodes[one, j]], place[nodes[other, j]]
+            row[at], column[at] = max(p, q), min(p, q)
             # Blocks are stored transposed, the later part's along the rows of the matrix.
-            turned[at] = place[one] > place[other]
-            for side in range(2):
-                part = upper[j] if kind == 1 or (kind == 2 and side) else lower[j]
-                x, y, z = (centres[j] - coms[part]) / STUD_PITCH
-                _put_map(x, y, z, right[at] if side else left[at])
+            turned[at] = p > q
+            x, y, z = (centres[j] - coms[parts[one, j]]) / STUD_PITCH
+            _put_map(x, y, z, left[at])
+            x, y, z = (centres[j] - coms[parts[other, j]]) / STUD_PITCH
+            _put_map(x, y, z, right[at])
             for r in range(6):
                 for c in range(6):
                     stiff = left[at, r, c] * stiffness[j, c]
-                    left[at, r, c] = -stiff if kind == 2 else stiff
+                    left[at, r, c] = -stiff if one != other else stiff
             at += 1
     return row, column, turned, left, right
 
