@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.mechanics import friction_program
+from bricksim_core.mechanics.elimination import Elimination, products
 from bricksim_core.mechanics.friction_program import (
     Contacts,
-    Elimination,
     FrictionJoints,
     Links,
     Point,
@@ -26,8 +26,9 @@ from bricksim_core.mechanics.friction_program import (
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
-_SIZES = 5
-"""Of a program: bodies, joints, links, contacts, block columns."""
+_SIZES = 6
+"""Of a program: bodies, joints, links, contacts; and blocks of its factored matrix, and products of
+these that lead there."""
 
 
 class Packed(NamedTuple):
@@ -35,12 +36,21 @@ class Packed(NamedTuple):
 
     Attributes:
         values: All of its numbers.
-        whole: Its sizes and all of its whole numbers; the last one is how many blocks its matrix
-            has.
+        whole: Its sizes and all of its whole numbers.
     """
 
     values: Array
     whole: IntArray
+
+    @property
+    def links(self) -> int:
+        """How many links it has."""
+        return int(self.whole[2])
+
+    @property
+    def products(self) -> int:
+        """How many products of blocks a factorization of its matrix takes."""
+        return int(self.whole[5])
 
 
 @compiled
@@ -48,10 +58,10 @@ def packed(program: Program) -> Packed:
     """A program in two arrays."""
     mass, mobility, links, joints, contacts, order = program
     bodies, count, many, pushes = len(mass), len(joints.turn), len(links.lower), len(contacts.link)
-    rows = len(order.first)
+    blocks = len(order.row)
     values = np.empty(72 * bodies + 14 * count + 6 * many + 6 * pushes)
-    whole = np.empty(_SIZES + count + 2 * many + pushes + bodies + 2 * rows + 1, dtype=np.int64)
-    whole[:_SIZES] = np.array([bodies, count, many, pushes, rows])
+    whole = np.empty(_SIZES + count + 3 * many + pushes + 2 * bodies + 1 + blocks, dtype=np.int64)
+    whole[:_SIZES] = np.array([bodies, count, many, pushes, blocks, products(order)])
     at = _put(values, 0, mass)
     at = _put(values, at, mobility)
     at = _put(values, at, links.from_lower)
@@ -67,8 +77,9 @@ def packed(program: Program) -> Packed:
     at = _put(whole, at, links.upper)
     at = _put(whole, at, contacts.link)
     at = _put(whole, at, order.place)
-    at = _put(whole, at, order.first)
-    _put(whole, at, order.start)
+    at = _put(whole, at, order.between)
+    at = _put(whole, at, order.start)
+    _put(whole, at, order.row)
     return Packed(values, whole)
 
 
@@ -86,7 +97,7 @@ def unpacked(program: Packed) -> Program:
     """The program, which has the same memory."""
     values, whole = program
     bodies, count, many = whole[0], whole[1], whole[2]
-    pushes, rows = whole[3], whole[4]
+    pushes = whole[3]
     mass, left = values[: 36 * bodies], values[36 * bodies :]
     mobility, left = left[: 36 * bodies], left[36 * bodies :]
     from_lower, left = left[: 3 * many], left[3 * many :]
@@ -101,6 +112,7 @@ def unpacked(program: Packed) -> Program:
     upper, rest = rest[:many], rest[many:]
     link, rest = rest[:pushes], rest[pushes:]
     place, rest = rest[:bodies], rest[bodies:]
+    between, rest = rest[:many], rest[many:]
     return Program(
         mass.reshape(bodies, 6, 6),
         mobility.reshape(bodies, 6, 6),
@@ -109,13 +121,13 @@ def unpacked(program: Packed) -> Program:
             corners.reshape(count, 4, 2), turn, single, apex.reshape(count, 3), shear, pull
         ),
         Contacts(link, push.reshape(pushes, 6)),
-        Elimination(place, rest[:rows], rest[rows:]),
+        Elimination(place, rest[: bodies + 1], rest[bodies + 1 :], between),
     )
 
 
 def nowhere(program: Packed) -> Array:
     """A `Point` of zeros in one array."""
-    bodies, joints, _, contacts, _ = program.whole[:_SIZES].tolist()
+    bodies, joints, _, contacts = program.whole[:4].tolist()
     return np.zeros(6 * bodies + 24 * joints + 2 * contacts)
 
 

@@ -18,17 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
-from bricksim_core.mechanics.incidence import ends_at
+from bricksim_core.mechanics.elimination import Elimination, factor, solved
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
-
-_BLOCK = 4
-"""Bodies in a block of the matrix: the products of its blocks are BLAS's."""
-
-_WIDTH = 6 * _BLOCK
-
-_HUB = 24
-"""Neighbours from which on a body, or a third of all, it is eliminated last."""
 
 _SLOTS = 11
 """Inequalities of a joint: its four corners do not close; its sideways slip is not less than that
@@ -111,20 +103,6 @@ class Contacts(NamedTuple):
     push: Array
 
 
-class Elimination(NamedTuple):
-    """The order in which bodies are eliminated, and the blocks of the upper triangle that fill.
-
-    Attributes:
-        place: (B,) of each body.
-        first: (n,) first block of each block column.
-        start: (n + 1,) where the blocks of each column are.
-    """
-
-    place: IntArray
-    first: IntArray
-    start: IntArray
-
-
 class Program(NamedTuple):
     """Bodies and what is between them, in multiples of the mass of a body.
 
@@ -164,87 +142,6 @@ class Point(NamedTuple):
     slip: Array
     push: Array
     gap: Array
-
-
-@compiled
-def _neighbours(count: int, lower: IntArray, upper: IntArray) -> tuple[IntArray, IntArray]:
-    """(B + 1,) where the neighbours of each body begin, and these, each once and sorted; see
-    `elimination_of`."""
-    start, ends = ends_at(count, lower, upper)
-    # Who is whose neighbour goes both ways: told by the others, one after the other, it is sorted.
-    near, at = np.empty(start[-1], dtype=np.int64), start[:-1].copy()
-    for a in range(count):
-        for end in ends[start[a] : start[a + 1]]:
-            b = lower[end // 2] if end % 2 else upper[end // 2]
-            if at[b] == start[b] or near[at[b] - 1] != a:
-                near[at[b]] = a
-                at[b] += 1
-    used = 0
-    for b in range(count):
-        begin, start[b] = start[b], used
-        for k in range(begin, at[b]):
-            near[used] = near[k]
-            used += 1
-    start[count] = used
-    return start, near[:used]
-
-
-@compiled
-def elimination_of(count: int, lower: IntArray, upper: IntArray) -> Elimination:
-    """Breadth first from a far end (Cuthill and McKee 1969), bodies with many neighbours last.
-
-    Args:
-        count: Number of bodies.
-        lower: (L,) one body of each link, -1 for the world.
-        upper: (L,) the other.
-    """
-    start, near = _neighbours(count, lower, upper)
-    degree = start[1:] - start[:-1]
-    place = np.full(count, -1, dtype=np.int64)
-    last = count
-    for b in range(count):
-        if degree[b] > max(_HUB, count // 3):
-            last -= 1
-            place[b] = last
-    queue, seen = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_)
-    done = 0
-    while done < last:
-        root = -1
-        for b in range(count):
-            if place[b] < 0 and (root < 0 or degree[b] < degree[root]):
-                root = b
-        tail = done
-        for _ in range(2):  # from anywhere to a far end, and from there
-            for b in range(count):
-                seen[b] = place[b] >= 0
-            head, tail = done, done + 1
-            queue[done], seen[root] = root, True
-            while head < tail:
-                b, begin = queue[head], tail
-                head += 1
-                for c in near[start[b] : start[b + 1]]:
-                    if not seen[c]:
-                        seen[c] = True
-                        at = tail
-                        while at > begin and degree[queue[at - 1]] > degree[c]:
-                            queue[at] = queue[at - 1]
-                            at -= 1
-                        queue[at] = c
-                        tail += 1
-            root = queue[tail - 1]
-        for at in range(done, tail):
-            place[queue[at]] = at
-        done = tail
-    rows = (count + _BLOCK - 1) // _BLOCK
-    first = np.arange(rows)
-    for a in range(count):
-        row = place[a] // _BLOCK
-        for b in near[start[a] : start[a + 1]]:
-            first[row] = min(first[row], place[b] // _BLOCK)
-    blocks = np.zeros(rows + 1, dtype=np.int64)
-    for row in range(rows):
-        blocks[row + 1] = blocks[row] + row - first[row] + 1
-    return Elimination(place, first, blocks)
 
 
 @compiled
@@ -417,17 +314,16 @@ def _firmnesses(contacts: Contacts, first: int, firmness: Array, matrices: Array
 def _assemble(
     blocks: Array, order: Elimination, mass: Array, links: Links, matrices: Array
 ) -> None:
-    """Writes the upper triangle of the matrix of the bodies by (L, 6, 6) symmetric ones at the
-    links."""
-    place, first, start = order
+    """Writes the lower triangle of the matrix of the bodies by (L, 6, 6) symmetric ones at the
+    links, as transposed blocks."""
+    place, start, _, between = order
     lower, upper, from_lower, from_upper = links
     blocks[:] = 0.0
     for b in range(len(mass)):
-        row = place[b] // _BLOCK
-        r, at = 6 * (place[b] - row * _BLOCK), start[row + 1] - 1
+        block = blocks[start[place[b]]]
         for p in range(6):
             for q in range(6):
-                blocks[at, r + p, r + q] += mass[b, p, q]
+                block[p, q] = mass[b, p, q]
     # T C T' with T the map from wrenches at the end of an arm to those at its start.
     half, arms = np.empty((6, 6)), np.empty((2, 3))
     for k in range(len(lower)):
@@ -443,124 +339,21 @@ def _assemble(
                 half[3, j] = matrices[k, 3, j] + (arms[side, 1] * z - arms[side, 2] * y)
                 half[4, j] = matrices[k, 4, j] + (arms[side, 2] * x - arms[side, 0] * z)
                 half[5, j] = matrices[k, 5, j] + (arms[side, 0] * y - arms[side, 1] * x)
-            i = place[body]
-            row = i // _BLOCK
-            r = 6 * (i - row * _BLOCK)
             for across in range(2):
                 end = 1 - side if across else side
                 other = upper[k] if end else lower[k]
-                j = place[other]
-                column = j // _BLOCK
-                if other < 0 or i > j:
+                if other < 0 or place[body] > place[other]:
                     continue
                 sign = -1.0 if across else 1.0
-                c, at = 6 * (j - column * _BLOCK), start[column] + row - first[column]
+                block = blocks[between[k] if across else start[place[body]]]
                 for p in range(6):
                     x, y, z = half[p, 0], half[p, 1], half[p, 2]
-                    blocks[at, r + p, c] += sign * x
-                    blocks[at, r + p, c + 1] += sign * y
-                    blocks[at, r + p, c + 2] += sign * z
-                    about_x = half[p, 3] + (arms[end, 1] * z - arms[end, 2] * y)
-                    about_y = half[p, 4] + (arms[end, 2] * x - arms[end, 0] * z)
-                    about_z = half[p, 5] + (arms[end, 0] * y - arms[end, 1] * x)
-                    blocks[at, r + p, c + 3] += sign * about_x
-                    blocks[at, r + p, c + 4] += sign * about_y
-                    blocks[at, r + p, c + 5] += sign * about_z
-
-
-@compiled
-def _inverted_root(matrix: Array, n: int) -> bool:
-    """Replaces the first n rows and columns of a symmetric matrix, of which the upper triangle is
-    read, by the inverse of their Cholesky factor; False: there is none."""
-    for j in range(n):  # the factor, transposed
-        if not matrix[j, j] > 0.0:
-            return False
-        f = 1.0 / np.sqrt(matrix[j, j])
-        for i in range(j, n):
-            matrix[j, i] *= f
-        for i in range(j + 1, n):
-            f = matrix[j, i]
-            for k in range(i, n):
-                matrix[i, k] -= f * matrix[j, k]
-    for i in range(n):
-        d = 1.0 / matrix[i, i]
-        for j in range(i):
-            matrix[i, j] = 0.0
-        for j in range(i):
-            f = -d * matrix[j, i]
-            for k in range(j + 1):
-                matrix[i, k] += f * matrix[j, k]
-        matrix[i, i] = d
-    for i in range(n):
-        for j in range(i + 1, n):
-            matrix[i, j] = 0.0
-    return True
-
-
-@compiled
-def _factor(blocks: Array, order: Elimination, size: int) -> bool:
-    """Replaces the blocks by those of the Cholesky factor, transposed, those on the diagonal by
-    inverses. False: the matrix, which has so many rows, is not positive definite."""
-    first, start = order.first, order.start
-    product = np.empty((_WIDTH, _WIDTH))
-    # Transposed blocks of a row are one matrix: their products are summed up by BLAS.
-    column = blocks.reshape(-1, _WIDTH)
-    for i in range(len(first)):
-        for j in range(first[i], i + 1):
-            at = start[i] + j - first[i]
-            block, many = blocks[at], j - max(first[i], first[j])
-            if many:
-                other = start[j + 1] - 1
-                left = column[(other - many) * _WIDTH : other * _WIDTH]
-                np.dot(left.T, column[(at - many) * _WIDTH : at * _WIDTH], product)
-                for p in range(_WIDTH):
-                    for q in range(_WIDTH):
-                        block[p, q] -= product[p, q]
-            if j < i:
-                np.dot(blocks[start[j + 1] - 1], block, product)
-                for p in range(_WIDTH):
-                    for q in range(_WIDTH):
-                        block[p, q] = product[p, q]
-            elif not _inverted_root(block, min(size - i * _WIDTH, _WIDTH)):
-                return False
-    return True
-
-
-@compiled
-def _solved(blocks: Array, order: Elimination, right: Array) -> Array:
-    """(6 B,) solution with a factored matrix."""
-    first, start, rows = order.first, order.start, len(order.first)
-    x, part = np.zeros(rows * _WIDTH), np.empty(_WIDTH)
-    far = np.empty(rows * _WIDTH)
-    column = blocks.reshape(-1, _WIDTH)
-    for b in range(len(order.place)):
-        for c in range(6):
-            x[6 * order.place[b] + c] = right[6 * b + c]
-    for i in range(rows):
-        own, before = x[i * _WIDTH : (i + 1) * _WIDTH], x[first[i] * _WIDTH : i * _WIDTH]
-        if len(before):
-            row = column[start[i] * _WIDTH : (start[i + 1] - 1) * _WIDTH]
-            np.dot(before, row, part)
-            for c in range(_WIDTH):
-                own[c] -= part[c]
-        np.dot(blocks[start[i + 1] - 1], own, part)
-        for c in range(_WIDTH):
-            own[c] = part[c]
-    for i in range(rows - 1, -1, -1):
-        own, before = x[i * _WIDTH : (i + 1) * _WIDTH], x[first[i] * _WIDTH : i * _WIDTH]
-        np.dot(own, blocks[start[i + 1] - 1], part)
-        for c in range(_WIDTH):
-            own[c] = part[c]
-        if len(before):
-            row = column[start[i] * _WIDTH : (start[i + 1] - 1) * _WIDTH]
-            np.dot(row, own, far[: len(before)])
-            for c in range(len(before)):
-                before[c] -= far[c]
-    solution = np.empty_like(right)
-    for b in range(len(order.place)):
-        for c in range(6):
-            solution[6 * b + c] = x[6 * order.place[b] + c]
-    return solution
+                    block[p, 0] += sign * x
+                    block[p, 1] += sign * y
+                    block[p, 2] += sign * z
+                    block[p, 3] += sign * (half[p, 3] + (arms[end, 1] * z - arms[end, 2] * y))
+                    block[p, 4] += sign * (half[p, 4] + (arms[end, 2] * x - arms[end, 0] * z))
+                    block[p, 5] += sign * (half[p, 5] + (arms[end, 0] * y - arms[end, 1] * x))
 
 
 @compiled
@@ -744,7 +537,7 @@ def moved(
             _begin(joints, unit, state)
     wrench, parting = np.zeros((len(links.lower), 6)), np.zeros((len(links.lower), 6))
     value, closing = np.zeros((count, _SLOTS)), np.zeros(len(contacts.link))
-    blocks = np.zeros((order.start[-1], _WIDTH, _WIDTH))
+    blocks = np.zeros((len(order.row), 6, 6))
     matrices = np.empty((len(links.lower), 6, 6))
     inequalities = len(closing) + _APART * count
     for k in range(count):
@@ -790,7 +583,7 @@ def moved(
         _resistances(joints, weight, matrices)
         _firmnesses(contacts, count, firmness, matrices)
         _assemble(blocks, order, mass, links, matrices)
-        if not _factor(blocks, order, 6 * bodies):
+        if not factor(blocks, order):
             accepted = error <= max(_ACCEPTED, _SLIGHT * enough / close)
             return step if accepted else -1, kept, speed, wrench
         for turn in range(2):
@@ -805,7 +598,7 @@ def moved(
             _wrenches(joints, contacts, change.force, change.push, wrench)
             right = left.copy()
             _add_loads(links, wrench, right)
-            faster = _solved(blocks, order, right)
+            faster = solved(blocks, order, right)
             _parting(links, faster, parting)
             _values(joints, contacts, parting, value, closing)
             # How fast what is left of the forces and slacks goes, at most.

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.mechanics.elimination import elimination_of
 from bricksim_core.mechanics.friction_packed import Packed, packed
 from bricksim_core.mechanics.friction_program import (
     Contacts,
     FrictionJoints,
     Links,
     Program,
-    elimination_of,
 )
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array

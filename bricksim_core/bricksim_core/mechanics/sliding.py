@@ -66,9 +66,9 @@ _NOTHING = 1e-9
 _EXACT = 1e-9
 """Part of the energy of a motion that the energy of its error may have."""
 
-_BEGIN, _STEP, _STEP_EACH, _STEP_BLOCK = 0.15, 0.005, 0.0012, 0.0024
+_BEGIN, _STEP, _STEP_EACH, _STEP_PRODUCT = 0.15, 0.007, 0.0005, 0.0001
 """Cost of what is done before and after the steps of the solver, of each of them, and more of it
-for each connection between bodies and each block of the matrix."""
+for each link and each product of two blocks of the matrix."""
 
 _PORTION, _USUAL = 1.0, 10
 """Cost of the steps that are done at a time; how many are usual."""
@@ -261,14 +261,14 @@ class Bodies:
         self, load: Array, force: float, least: float, bound: float, known: bool
     ) -> Portions[tuple[Array, Array] | None]:
         """Steps of `friction_program.moved`; None if they were in vain."""
-        each = _STEP + _STEP_EACH * len(self.crossing)
-        each += _STEP_BLOCK * int(self._program.whole[-1])
+        program = self._program
+        each = _STEP + _STEP_EACH * program.links + _STEP_PRODUCT * program.products
         portion = max(1, round(_PORTION / each))
-        state, kept = nowhere(self._program), False
+        state, kept = nowhere(program), False
         for first in range(0, STEPS, portion):
             yield each * min(portion, _USUAL) + (0.0 if first else _BEGIN)
             steps, kept, after, upper = moved(
-                self._program, load, force, least, bound, _EXACT, self._near, known,
+                program, load, force, least, bound, _EXACT, self._near, known,
                 state, kept, first, first + portion,
             )  # fmt: skip
             if steps != UNFINISHED:
