@@ -31,6 +31,10 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
     call little. Sums are taken in the order of the source, divisions by zero give what NumPy gives.
     The machine code is kept beside the source, or in the user's cache folder where that cannot be
     written.
+
+    Orders are to be found by ``np.argsort(x, kind="mergesort")``. numba gives its quicksort of
+    values and that of indices the same name: of two loops loaded from disk the second one would use
+    the first one's, and sort nothing.
     """
     loop = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
     _LOOPS.append(loop)

@@ -492,7 +492,7 @@ def _merged(
         kept[n] = at == len(gone) or gone[at] != old_components[n]
     stay = np.flatnonzero(kept)
     all_ids = np.concatenate((old_ids[stay], part_ids))
-    order, count = np.argsort(all_ids), len(stay)
+    order, count = np.argsort(all_ids, kind="mergesort"), len(stay)
     owner = np.repeat(np.arange(len(changed)), counts)
     components, rows = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.intp)
     poses, arms = np.empty((len(order), 4, 4)), np.empty((len(order), 3))

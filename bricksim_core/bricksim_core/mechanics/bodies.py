@@ -161,7 +161,7 @@ def _places(
             first[w + 1] = first[w] + counts[k]
             w += 1
         start = stop
-    order = np.argsort(part_ids)
+    order = np.argsort(part_ids, kind="mergesort")
     return part_ids[order], row[order], place[order], first, owner, arms
 
 

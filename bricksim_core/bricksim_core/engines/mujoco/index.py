@@ -160,7 +160,7 @@ def _places(
             jointed[which[k]] = True  # the last one stands for all fixed ones
         row_of[n : n + counts[k, 0]] = k
         n += counts[k, 0]
-    row_of = row_of[np.argsort(part_ids)]
+    row_of = row_of[np.argsort(part_ids, kind="mergesort")]
     return slots, free, np.sort(part_ids), ids[row_of], which[row_of], jointed
 
 

@@ -641,7 +641,7 @@ def _gap(starts: NDArray[np.intp], counts: NDArray[np.intp], room: int, wanted: 
         wanted: How many boxes.
     """
     end = 0
-    for slot in np.argsort(starts):
+    for slot in np.argsort(starts, kind="mergesort"):
         start, count = int(starts[slot]), int(counts[slot])
         if count == 0:
             continue
@@ -667,7 +667,7 @@ def _find(
         (N,) -1 where there is no such box.
     """
     keys = bricks[:, 0] << 1 | bricks[:, 1]
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="mergesort")
     wanted, rows = keys[order], np.full(len(keys), -1, dtype=np.intp)
     for b in range(len(part)):
         if component[b] == NO_COMPONENT:
