@@ -10,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import crossed
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
@@ -26,7 +25,7 @@ from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
 from bricksim_core.scene import PartTable, Scene
-from bricksim_core.spatial import Array, joined
+from bricksim_core.spatial import Array, cross, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
@@ -93,7 +92,7 @@ class _Pulse:
             shift: (3,) from the component's COM to its own [m].
         """
         change = self.change.copy()
-        change[:3] += crossed(change[3:], shift)
+        change[:3] += cross(change[3:], shift)
         return replace(self, total=self.total[rows], change=change)
 
     def balanced(self, balance: Balance, dt: float) -> _Pulse:

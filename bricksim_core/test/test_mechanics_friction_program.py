@@ -103,7 +103,12 @@ def test_a_program_in_two_arrays_is_the_same():
             pull=rng.random(joints),
         ),
         contacts=Contacts(whole(contacts), rng.random((contacts, 6))),
-        order=Elimination(place=whole(bodies), first=whole(1), start=whole(2)),
+        order=Elimination(
+            place=whole(bodies),
+            start=np.array([0, 2, 3, 4]),
+            row=whole(4),
+            between=whole(links),
+        ),
     )
 
     def arrays(part):
@@ -113,5 +118,5 @@ def test_a_program_in_two_arrays_is_the_same():
     for one, other in zip(arrays(program), arrays(unpacked(two)), strict=True):
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
-    assert two.whole[-1] == program.order.start[-1]
+    assert (two.links, two.products) == (links, 3 + 1 + 1)
     assert len(nowhere(two)) == 6 * bodies + 24 * joints + 2 * contacts
