@@ -31,9 +31,8 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 LONGEST_IMPACT = 0.05
 """Duration after which what goes on hitting counts as a new impact [s]."""
 
-SOME_PARTS, MANY_PARTS = 40, 100
-"""Parts of a component from which on examinations may go on in the next frame, and in those after
-it."""
+SOME_PARTS = 40
+"""Parts of a component from which on examinations may go on in the next frames."""
 
 _FRAME = {50: 2.8, 200: 6.2, 1000: 12.0}
 """What a frame with so many parts in large components may cost (`portions`)."""
@@ -302,14 +301,13 @@ class LoadWatch:
         divided = sum(len(report.parts) for report, _ in steps if report.parts)
         many = self._many
         allowance = Allowance(_amount(many, divided, late))
+        latest = self.detector.thresholds.lateness / self._frame + 1e-9
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
             known = usual is None or self._known(watched, usual.mean)
             if known and not over and not watched.waiting:
                 continue
-            finding = self._examine(
-                component, watched, usual, over, allowance, soon=many < MANY_PARTS
-            )
+            finding = self._examine(component, watched, usual, over, allowance, latest)
             watched.age += self._frame
             if finding is None:
                 continue
@@ -450,11 +448,11 @@ class LoadWatch:
         usual: _Pulse | None,
         impacts: list[_Pulse],
         allowance: Allowance,
-        soon: bool,
+        latest: float,
     ) -> Finding | None:
         """Has the detector take in what waits and a frame, its impacts one by one, then the rest of
-        its steps, as far as the allowance lasts, and if it has to be soon what waits in any case.
-        None: there was nothing to say."""
+        its steps, as far as the allowance lasts, and in any case what has waited for as many frames
+        as it may at the latest. None: there was nothing to say."""
         factor, step = self._compression, self._step
         new: list[_Due] = []
         for pulse in impacts:
@@ -477,7 +475,7 @@ class LoadWatch:
                     one.impact, one.pulse.change,
                 )  # fmt: skip
                 watched.task = Task(portions)
-            result = watched.task.result(allowance, must=soon and len(frames) > 1)
+            result = watched.task.result(allowance, must=len(frames) > latest)
             if not result:
                 break
             finding, watched.task = result[0], None

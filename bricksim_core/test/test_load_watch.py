@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from engine_suite import at
 
-from bricksim_core import load_watch
 from bricksim_core.dynamics import MassProperties, mass_properties
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.protocol import StepReport
@@ -17,8 +16,9 @@ from bricksim_core.events import Cause, EventKind, StepResult
 from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
+from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.slip import SlipCriterion
-from bricksim_core.simulator import Simulator
+from bricksim_core.simulator import Simulator, SimulatorConfig
 
 
 class ForgetfulEngine(MujocoEngine):
@@ -109,17 +109,18 @@ def under_way(simulator: Simulator) -> bool:
 
 @pytest.mark.parametrize(
     ("size", "height", "frames", "most"),
-    [(LARGE, 0.144, 20, 3), (LARGE, 0.144, 38, 3), (LARGE, 0.19, 20, 4), (SMALL, 0.5, 24, 1)],
+    [(LARGE, 0.144, 20, 3), (LARGE, 0.144, 38, 3), (LARGE, 0.19, 20, 4), (SMALL, 0.5, 25, 2)],
 )
-def test_examinations_of_large_components_take_several_frames(
-    monkeypatch, size, height, frames, most
-):
+@pytest.mark.parametrize("latest", [1, 9])
+def test_examinations_of_large_components_take_several_frames(size, height, frames, most, latest):
     """A block lands on a corner: it slides as far, and the same breaks under the same loads, if
-    later by a few frames, or by one where it is not that large."""
+    later by a few frames, and no more than allowed."""
+    waited = 0
 
-    def dropped():
-        criterion = SlipCriterion()
-        simulator = Simulator()
+    def dropped(late: int):
+        nonlocal waited
+        criterion, limits = SlipCriterion(), BreakageThresholds(lateness=late / 60.0)
+        simulator = Simulator(config=SimulatorConfig(breakage=limits))
         simulator._watch.detector.criterion = criterion
         tilted(simulator, height, size)
         connections = sorted(simulator.graph.connections)
@@ -129,17 +130,18 @@ def test_examinations_of_large_components_take_several_frames(
                 if event.cause is Cause.OVERLOAD:
                     broken[event.connection] = frame, event.utilization, event.force
             went_on += under_way(simulator)
+            waited = max(waited, *(len(w.waiting) for w in simulator._watch._watched.values()))
         return broken, [criterion.slip(c) for c in connections], went_on
 
-    late, slips, went_on = dropped()
-    assert went_on
-    monkeypatch.setattr(load_watch, "SOME_PARTS", 1000)
-    soon, want, went_on = dropped()
+    soon, want, went_on = dropped(0)
     assert not went_on
+    late, slips, went_on = dropped(latest)
+    assert went_on
+    assert waited <= latest
     assert late.keys() == soon.keys()
     assert soon or slips == pytest.approx(want, abs=1e-7)
     for connection, (frame, *load) in soon.items():
-        assert 0 <= late[connection][0] - frame <= most
+        assert 0 <= late[connection][0] - frame <= min(most, latest)
         assert late[connection][1:] == pytest.approx(load, rel=1e-3)
 
 

@@ -52,6 +52,8 @@ class BreakageThresholds:
         imbalance: Part of the loads that no internal force can balance, above which the finding
             says so [-]. BrickSim's value. Loads below the component's weight count as its weight,
             so that the rounding noise of free fall is no news.
+        lateness: Time [s] by which the simulator may break components of many parts too late where
+            its frames would be long else (`load_watch`); 0: never.
 
     Raises:
         BrickSimError: A value is negative or no number, or `utilization` or `impact_time` is 0.
@@ -64,6 +66,7 @@ class BreakageThresholds:
     impact_time: float | None = None
     reuse: float = 1e-3
     imbalance: float = 0.1
+    lateness: float = 0.15
 
     def __post_init__(self) -> None:
         for name in (f.name for f in fields(self) if f.name != "enabled"):
