@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.experiments.film import film_strip
 from bricksim_core.experiments.recording import Recorder, Recording
-from bricksim_core.experiments.setup import rotation_from_degrees, run, standing
+from bricksim_core.experiments.setup import UNHURRIED, rotation_from_degrees, run, standing
 from bricksim_core.formats import read_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.simulator import Simulator, SimulatorConfig
@@ -59,9 +59,9 @@ class Way:
     contact_time: float = ContactParameters().time_constant
 
 
-AT_ONCE = BreakageThresholds(engagement=0.0, impact_time=math.inf)
+AT_ONCE = BreakageThresholds(engagement=0.0, impact_time=math.inf, lateness=0.0)
 WAYS = {
-    "slip": Way("slip (default)", SimulatorConfig()),
+    "slip": Way("slip (default)", UNHURRIED),
     "mean": Way("at once, mean load of 1/60 s", SimulatorConfig(breakage=AT_ONCE)),
     "peak": Way(
         "at once, load of each 1/960 s, contacts of 5 ms",
@@ -69,7 +69,7 @@ WAYS = {
         0.005,
     ),
 }
-PAPER = Way("model paper, 1/60 s", SimulatorConfig(model="paper"))
+PAPER = Way("model paper, 1/60 s", replace(UNHURRIED, model="paper"))
 
 
 def dropped(structure: Structure, euler: tuple[float, float, float], way: Way) -> Recording:

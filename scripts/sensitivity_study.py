@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.experiments.bond import running_bond
-from bricksim_core.experiments.setup import rotation_from_degrees, standing
+from bricksim_core.experiments.setup import UNHURRIED, rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.loads import gravity_loads
@@ -170,7 +170,7 @@ WAYS = {
     "1/60 s, contacts 8x stiffer": (60, 32, 1 / 960),
 }
 """Frame, substeps, time constant of contacts [s]."""
-UNBROKEN = BreakageThresholds(engagement=1.0)
+UNBROKEN = BreakageThresholds(engagement=1.0, lateness=0.0)
 """Nothing breaks: the whole slip is seen."""
 
 
@@ -229,14 +229,14 @@ def first_impact(structure: Structure, euler, way, thresholds) -> tuple[list[int
 def drops(out: Path, ways: dict[str, tuple[int, int, float]]) -> None:
     """Outcome of the guitar's drop by orientation, time step and contact stiffness."""
     guitar = read_structure(DATA / "brickgpt" / "texture_guitar.txt", baseplate=None)
-    at_once = BreakageThresholds(engagement=0.0, impact_time=math.inf)
+    at_once = BreakageThresholds(engagement=0.0, impact_time=math.inf, lateness=0.0)
     print("\n| lands | " + " | ".join(ways) + " |\n|---|" + "---|" * len(ways))
     slips = {}
     for lands, euler in ORIENTATIONS.items():
         cells, slips[lands] = [], []
         for way in ways.values():
             _, slip, _ = first_impact(guitar, euler, way, UNBROKEN)
-            pieces, _, _ = first_impact(guitar, euler, way, BreakageThresholds())
+            pieces, _, _ = first_impact(guitar, euler, way, UNHURRIED.breakage)
             once, _, peak = first_impact(guitar, euler, way, at_once)
             slips[lands].append(slip)
             cells.append(f"{peak:.0f} N, {slip:.2f} mm: {len(pieces)} ({len(once)})")
@@ -263,7 +263,7 @@ def other_drops(ways: dict[str, tuple[int, int, float]]) -> None:
             cells = []
             for way in ways.values():
                 _, slip, _ = first_impact(structure, euler, way, UNBROKEN)
-                pieces, _, _ = first_impact(structure, euler, way, BreakageThresholds())
+                pieces, _, _ = first_impact(structure, euler, way, UNHURRIED.breakage)
                 cells.append(f"{' + '.join(map(str, pieces))}, {slip:.2f} mm")
             print(f"| {name} | {lands} | " + " | ".join(cells) + " |", flush=True)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -42,14 +43,13 @@ def command(
     from bricksim_core.experiments.drop import drop
     from bricksim_core.experiments.film import film_strip
     from bricksim_core.experiments.pull import pull
-    from bricksim_core.experiments.setup import rotation_from_degrees
+    from bricksim_core.experiments.setup import UNHURRIED, rotation_from_degrees
     from bricksim_core.formats import read_structure
     from bricksim_core.mechanics.analysis import analyze
     from bricksim_core.pictures import draw_structure
-    from bricksim_core.simulator import SimulatorConfig
 
     structure = read_structure(STRUCTURE)
-    config = SimulatorConfig(model=model)
+    config = replace(UNHURRIED, model=model)
     bricks = len(structure.graph)
     with output_folder(out) as folder, progress("demo", 1.0) as show:
         pictures = Pictures(folder)

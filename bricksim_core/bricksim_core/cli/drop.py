@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -66,9 +67,8 @@ def command(
     from bricksim_core.cli.output_folder import LAST, output_folder
     from bricksim_core.cli.summaries import recording_data, write_film, write_json
     from bricksim_core.experiments.drop import drop
-    from bricksim_core.experiments.setup import rotation_from_degrees
+    from bricksim_core.experiments.setup import UNHURRIED, rotation_from_degrees
     from bricksim_core.formats import read_structure
-    from bricksim_core.simulator import SimulatorConfig
 
     structure = read_structure(file, baseplate=plate, strict=strict)
     with output_folder(out) as folder:
@@ -78,7 +78,7 @@ def command(
                 height=height,
                 rotation=rotation_from_degrees(*angles),
                 seconds=seconds,
-                config=SimulatorConfig(model=model),
+                config=replace(UNHURRIED, model=model),
                 engine=engine,
                 progress=show,
             )

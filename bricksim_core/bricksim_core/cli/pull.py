@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -62,8 +63,8 @@ def command(
 
     from bricksim_core.cli.summaries import changes_data, recording_data, save
     from bricksim_core.experiments.pull import pull
+    from bricksim_core.experiments.setup import UNHURRIED
     from bricksim_core.formats import read_structure
-    from bricksim_core.simulator import SimulatorConfig
 
     structure = read_structure(file, baseplate=plate, strict=strict)
     with progress("pulling", 1.0) as show:
@@ -72,7 +73,7 @@ def command(
             part,
             force=force,
             direction=along,
-            config=SimulatorConfig(model=model),
+            config=replace(UNHURRIED, model=model),
             engine=engine,
             progress=show,
         )

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from bricksim_core.experiments.recording import Recorder, Recording
 from bricksim_core.experiments.setup import (
     MAX_SECONDS,
+    UNHURRIED,
     Progress,
     checked,
     new_simulator,
@@ -27,7 +28,7 @@ def drop(
     height: float = 0.144,
     rotation: ArrayLike | None = None,
     seconds: float = 2.0,
-    config: SimulatorConfig = SimulatorConfig(),
+    config: SimulatorConfig = UNHURRIED,
     engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> Recording:

@@ -15,6 +15,7 @@ from bricksim_core.events import Cause, EventKind, StepResult
 from bricksim_core.experiments.recording import ConnectionChange, Recorder, Recording
 from bricksim_core.experiments.setup import (
     MAX_SECONDS,
+    UNHURRIED,
     Progress,
     checked,
     extent,
@@ -102,7 +103,7 @@ def press(
     force: float = 10.0,
     seconds: float = 1.0,
     hold: bool = True,
-    config: SimulatorConfig = SimulatorConfig(),
+    config: SimulatorConfig = UNHURRIED,
     engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> PressResult:

@@ -13,6 +13,7 @@ from bricksim_core.errors import BrickSimError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.recording import ConnectionChange, Recorder, Recording
 from bricksim_core.experiments.setup import (
+    UNHURRIED,
     Progress,
     checked,
     lowest_parts,
@@ -69,7 +70,7 @@ def pull(
     *,
     force: float = 20.0,
     direction: ArrayLike = (0.0, 0.0, 1.0),
-    config: SimulatorConfig = SimulatorConfig(),
+    config: SimulatorConfig = UNHURRIED,
     engine: str = "mujoco",
     progress: Progress | None = None,
 ) -> PullResult:

@@ -13,6 +13,7 @@ from bricksim_core.engines import create_engine
 from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.recording import Recorder
+from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.pictures.camera import corner_points
 from bricksim_core.pictures.scene import structure_scene
 from bricksim_core.simulator import Simulator, SimulatorConfig
@@ -21,6 +22,9 @@ from bricksim_core.topology import Structure
 
 MAX_SECONDS = 120.0
 """Longest simulated time of an experiment [s]."""
+
+UNHURRIED = SimulatorConfig(breakage=BreakageThresholds(lateness=0.0))
+"""Settings of an experiment: nobody waits for its frames, so that nothing breaks late."""
 
 Progress = Callable[[float], None]
 """Is told the share of the work that is done, 0 to 1."""
