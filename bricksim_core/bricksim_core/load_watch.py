@@ -375,8 +375,11 @@ class LoadWatch:
             watched: They.
         """
         bodies = self._chosen_bodies(wanted)
-        # What is still does not touch anything that is not, but for what the world holds.
-        whole = steps_of([report for report, _ in steps], still=bool(bodies.held.any()))
+        # What is still does not touch anything that is not, but for what the world holds. In the
+        # frame in which it falls asleep it is examined once more, and stands on its contacts then.
+        rows = self._bodies.loaded[wanted]
+        still = any(r.still is not None and r.still[rows].any() for r, _ in steps)
+        whole = steps_of([r for r, _ in steps], still=still or bool(bodies.held.any()))
         row = without_wedges(whole, bodies)
         applied = [wrenches for report, wrenches in steps for _ in range(len(report.parts or (0,)))]
         loads = StepLoads(bodies, row, self._gravity, applied)

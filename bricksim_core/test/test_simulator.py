@@ -23,7 +23,9 @@ from bricksim_core.errors import (
     UnknownIdError,
 )
 from bricksim_core.events import Cause, EventKind
+from bricksim_core.experiments.setup import standing
 from bricksim_core.formats import parse_structure, read_structure
+from bricksim_core.mechanics import analyze
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
@@ -571,6 +573,18 @@ def test_real_structures_stand(name: str) -> None:
     assert np.isfinite(result.utilization).all()
     assert result.utilization.max() < 1.0
     assert not any(e.kind is EventKind.BROKEN for e in result.events)
+
+
+def test_what_fell_asleep_reports_what_it_carries() -> None:
+    """The statics of the structure on its ground, found without an engine, is what it has to be."""
+    structure = read_structure(DATA / "stablelego" / "external_weight_good.json")
+    simulator = Simulator()
+    simulator.spawn(structure, standing(structure), fixed=())
+    for _ in range(30):
+        result = simulator.step()
+    assert not result.twist.any()
+    expected = analyze(structure).max_utilization
+    assert result.utilization.max() == pytest.approx(expected, rel=5e-3)
 
 
 def test_removing_the_middle_leaves_pieces() -> None:
