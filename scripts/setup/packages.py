@@ -95,6 +95,9 @@ def _compile_loops() -> bool:
         return False
     say("compiling loops of the mechanics")
     with doing(step, key):
+        # numba looks at a loop's own file only, and would keep what it has taken in of others.
+        for old in EDITABLE_CORE.rglob("__pycache__/*.nb[ic]"):
+            old.unlink()
         environment = clean_environment(OPENBLAS_NUM_THREADS="1")
         run([PYTHON, "-m", "bricksim_core.rehearsal"], step, environment)
     return True
