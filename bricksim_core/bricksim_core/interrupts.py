@@ -9,6 +9,7 @@ answer, took the process down.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -44,6 +45,12 @@ def keep_interrupts() -> None:
     sys.unraisablehook = hook
     for number in SIGNALS:
         signal.signal(number, _handle)
+
+
+def end_when_interrupted() -> None:
+    """Has an interrupt end this process at once with exit code 0, as that of a node that runs, until
+    something else handles it: for the seconds in which a node's libraries load."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(0))
 
 
 def _handle(_signal: int, frame: FrameType | None) -> None:

@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from importlib import import_module
 from pathlib import Path
 
-from bricksim_core.interrupts import INTERRUPTED, keep_interrupts
+from bricksim_core.interrupts import INTERRUPTED, end_when_interrupted, keep_interrupts
 from bricksim_core.threads import use_single_thread
 
 
 def simulator() -> int:
     """``ros2 run bricksim_moveit_demo simulator``."""
-    # An interrupt while it loads ends it without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_when_interrupted()
     return _run("nodes.arms_node", "main")
 
 

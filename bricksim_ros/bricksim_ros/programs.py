@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import signal
 from importlib import import_module
 
+from bricksim_core.interrupts import end_when_interrupted
 from bricksim_core.threads import use_single_thread
 
 
@@ -30,7 +30,6 @@ def press_demo() -> int:
 
 
 def _run(module: str) -> int:
-    # Loading rclpy, MuJoCo and SciPy takes a second in which Python would raise KeyboardInterrupt.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_when_interrupted()
     use_single_thread()
     return import_module(f"bricksim_ros.{module}").main()
