@@ -48,8 +48,10 @@ def keep_interrupts() -> None:
 
 
 def end_when_interrupted() -> None:
-    """Has an interrupt end this process at once with exit code 0, as that of a node that runs, until
-    something else handles it: for the seconds in which a node's libraries load."""
+    """Has an interrupt end this process at once with exit code 0, as it does with a node that runs.
+
+    For the seconds in which a node's libraries load, until something else handles interrupts.
+    """
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
 
 
