@@ -169,6 +169,8 @@ class StoppedTask:
             over = handle.get_result_async()
             # The last steps of the task itself may be among them.
             self._ros.wait_for(over.done, "five steps")
+            # What the task tells comes by another way than these, and may come after them.
+            self._ros.spin_for(0.02)
 
     def cancel(self) -> Any:
         """Asks for the end of the task and returns its answer."""
