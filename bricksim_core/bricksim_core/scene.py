@@ -24,6 +24,7 @@ from bricksim_core.dynamics import (
 )
 from bricksim_core.engines.boxes import seat_depths
 from bricksim_core.engines.protocol import BodySpec, Engine, StepReport
+from bricksim_core.membership import places_in
 from bricksim_core.parts import STUD_HEIGHT
 from bricksim_core.spatial import Array, joined, point_velocity
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
@@ -450,10 +451,10 @@ def _carried(before: IntArray, poses: Array, twists: Array, ids: IntArray) -> tu
         twists: (J, 6)
         ids: (K,) sorted ids of those that are wanted.
     """
-    place = np.searchsorted(before, ids)
+    place = places_in(before, ids)
     found, moving = np.empty((len(ids), 4, 4)), np.empty((len(ids), 6))
     for k in range(len(ids)):
-        if place[k] < len(before) and before[place[k]] == ids[k]:
+        if place[k] >= 0:
             found[k], moving[k] = poses[place[k]], twists[place[k]]
     return found, moving
 
@@ -486,11 +487,7 @@ def _merged(
         sizes: (N, 3)
     """
     old_ids, old_components, old_poses, old_arms, old_sizes = table
-    kept = np.ones(len(old_ids), dtype=np.bool_)
-    for n in range(len(old_ids)):
-        at = np.searchsorted(gone, old_components[n])
-        kept[n] = at == len(gone) or gone[at] != old_components[n]
-    stay = np.flatnonzero(kept)
+    stay = np.flatnonzero(places_in(gone, old_components) < 0)
     all_ids = np.concatenate((old_ids[stay], part_ids))
     order, count = np.argsort(all_ids, kind="mergesort"), len(stay)
     owner = np.repeat(np.arange(len(changed)), counts)

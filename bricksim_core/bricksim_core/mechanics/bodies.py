@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.dynamics import mass_properties
+from bricksim_core.membership import places_in
 from bricksim_core.spatial import Array, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -176,9 +177,8 @@ def most(part_ids: IntArray, row: IntArray, components: int, wanted: IntArray) -
         wanted: Ids of the parts.
     """
     counts, found = np.zeros(components, dtype=np.int64), -1
-    for part in wanted:
-        at = np.searchsorted(part_ids, part)
-        if at < len(part_ids) and part_ids[at] == part:
+    for at in places_in(part_ids, wanted):
+        if at >= 0:
             counts[row[at]] += 1
     for k in range(components):
         if counts[k] > 0 and (found < 0 or counts[k] > counts[found]):

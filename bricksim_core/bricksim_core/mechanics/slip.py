@@ -38,7 +38,7 @@ from bricksim_core.mechanics.snapfit.joints import Joints, joints_of
 from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
 from bricksim_core.mechanics.snapfit.system import SnapFitSystem
 from bricksim_core.mechanics.types import ComponentSystem, Solution, SolveStatus
-from bricksim_core.membership import are_in
+from bricksim_core.membership import are_in, places_in
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -111,9 +111,9 @@ class _Moving:
 def _found(ids: IntArray, known: IntArray, values: Array) -> Array:
     """(C,) values of sorted ids by those of known ones, 0 for others."""
     found = np.zeros(len(ids))
-    at = np.searchsorted(ids, known)
+    at = places_in(ids, known)
     for k in range(len(known)):
-        if at[k] < len(ids) and ids[at[k]] == known[k]:
+        if at[k] >= 0:
             found[at[k]] = values[k]
     return found
 
@@ -133,10 +133,10 @@ def _take_over(
         twists: (N, 6) of the parts, written.
     """
     moves = False
-    at = np.searchsorted(known, ids)
+    at = places_in(known, ids)
     for k in range(len(ids)):
         i = at[k]
-        if i < len(known) and known[i] == ids[k] and (poses[i] == grids[k]).all():
+        if i >= 0 and (poses[i] == grids[k]).all():
             for c in range(6):
                 twists[k, c] = motion[i, c]
                 moves = moves or motion[i, c] != 0.0

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.membership import places_in
 from bricksim_core.spatial import Array
 from bricksim_core.topology.grid import IntArray
 
@@ -70,9 +71,8 @@ def connections_left(
     alive = np.empty(len(connection_ids), dtype=np.bool_)
     for c in range(len(alive)):
         alive[c] = place[stud_index[c]] >= 0 and place[hole_index[c]] >= 0
-    for one in ended:
-        at = np.searchsorted(connection_ids, one)
-        if at < len(alive) and connection_ids[at] == one:
+    for at in places_in(connection_ids, ended):
+        if at >= 0:
             alive[at] = False
     kept = np.flatnonzero(alive)
     stud, hole = place[stud_index[kept]], place[hole_index[kept]]

@@ -56,6 +56,7 @@ from bricksim_core.mechanics.types import (
     SolveStatus,
     VerdictLimits,
 )
+from bricksim_core.membership import places_in
 from bricksim_core.parts import STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -707,8 +708,8 @@ def _descended(
         Whether most of its parts were there as they are now, with their connections; `piece`,
         `parts`, `index`, `connections` and `changed`.
     """
-    parts = _found(old.part_ids, new.part_ids)
-    connections = _found(old.connection_ids, new.connection_ids)
+    parts = places_in(old.part_ids, new.part_ids)
+    connections = places_in(old.connection_ids, new.connection_ids)
     index = np.full(len(old.part_ids), -1, dtype=np.int64)
     changed = np.zeros(len(parts), dtype=np.bool_)
     known, same = 0, True
@@ -743,13 +744,3 @@ def _descended(
             bare = bare or (lower >= 0 and upper >= 0)
     piece = known == len(parts) and not grown and not bare
     return same and 2 * known > len(parts), piece, parts, index, connections, changed
-
-
-@compiled
-def _found(ids: IntArray, wanted: IntArray) -> IntArray:
-    """Where ids are among sorted ones, -1 for those that are not."""
-    at = np.searchsorted(ids, wanted)
-    for k in range(len(at)):
-        if at[k] == len(ids) or ids[at[k]] != wanted[k]:
-            at[k] = -1
-    return at
