@@ -179,6 +179,27 @@ def test_still_components_are_bit_by_bit_where_they_were() -> None:
     assert engine.time == pytest.approx(401 * engine.timestep, rel=1e-12)
 
 
+@pytest.mark.parametrize("push", [0.06, 0.2, 2.0])
+def test_steps_in_parts_count_once_for_falling_asleep(push: float) -> None:
+    """A push on one brick divides the steps in which another falls asleep: it stands on contacts of
+    a whole step then."""
+    engine = make()
+    layouts = [brick_layout(BrickShape(2, 2), i) for i in range(2)]
+    engine.update([], [body(i, la, at(0.1 * i, 0, 0)) for i, la in enumerate(layouts)])
+    asleep = False
+    for _ in range(60):
+        engine.apply_wrench(1, np.array([0, 0, -push, 0, 0, 0]))
+        report = engine.step()
+        asleep = engine.data.tree_asleep[engine._index.tree[0]] >= 0
+        if asleep:
+            break
+    assert asleep
+    weight = layouts[0].masses[0] * 9.81 * engine.timestep
+    for seen in (report.contacts, engine.step().contacts):
+        own = seen.normal_impulse[seen.part_b == 0]
+        assert own.sum() == pytest.approx(weight, rel=1e-2)
+
+
 def test_seated_pair_is_not_pushed_apart() -> None:
     """A brick in the studs of another without a connection rests there; free to leave."""
     engine = make()
@@ -246,16 +267,50 @@ def test_bad_input_is_refused_and_nothing_changes(edit, message: str) -> None:
     engine.step()
 
 
-def test_unstable_state_is_an_error_and_survived() -> None:
+@pytest.mark.parametrize("force", [1e9, 1e200])
+def test_unstable_state_is_an_error_and_survived(force: float) -> None:
     engine = make()
     engine.update([], [body(0, brick_layout(), at(0, 0, 0.1))])
     engine.step()
     pose = engine.poses[0].copy()
-    engine.apply_wrench(0, np.array([1e9, 0, 0, 0, 0, 0]))
+    engine.apply_wrench(0, np.array([force, 0, 0, 0, 0, 0]))
     with pytest.raises(EngineError, match="unstable"):
         engine.step()
     np.testing.assert_array_equal(engine.poses[0], pose)
+    falling = engine.twists[0, 2]
     assert np.isfinite(engine.step().world_T_component).all()
+    assert engine.twists[0, 2] == pytest.approx(falling - 9.81 * engine.timestep, abs=1e-12)
+
+
+def test_a_step_that_failed_keeps_nothing_asleep() -> None:
+    """A sleeper loses its support before a step that becomes unstable: it falls in the next one."""
+    engine = make()
+    height = 3 * PLATE_HEIGHT + STUD_HEIGHT
+    poses = [at(0, 0, 0), at(0, 0, height), at(0.1, 0, 0)]
+    engine.update([], [body(i, brick_layout(part_id=i), p) for i, p in enumerate(poses)])
+    for _ in range(60):
+        engine.step()
+    engine.update([0], [])
+    engine.apply_wrench(2, np.array([0, 0, 1e9, 0, 0, 0]))
+    with pytest.raises(EngineError, match="unstable"):
+        engine.step()
+    for _ in range(60):
+        engine.step()
+    assert engine.poses[0][2, 3] < 1e-4
+
+
+def test_what_is_put_into_a_sleeper_and_held_wakes_it() -> None:
+    """MuJoCo does not compare sleepers with what the world holds."""
+    engine = make()
+    layouts = [brick_layout(BrickShape(2, 2), i) for i in range(3)]
+    engine.update([], [body(i, layouts[i], at(0.1 * i, 0, 0), fixed=i == 2) for i in range(3)])
+    for _ in range(60):
+        engine.step()
+    engine.update([2], [body(2, layouts[2], at(0.015, 0, 0), fixed=True)])
+    for _ in range(60):
+        report = engine.step()
+    assert engine.poses[0][0, 3] < -0.5e-3
+    assert report.still is not None and report.still[1]
 
 
 def test_time_step_has_to_be_positive() -> None:

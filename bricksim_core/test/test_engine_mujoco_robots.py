@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_suite import at, body, brick_layout
+from engine_suite import at, body, brick_layout, tower
 
 from bricksim_core.engines import RobotSpec
 from bricksim_core.engines.mujoco import MujocoEngine
@@ -252,6 +252,21 @@ def test_brick_put_into_a_finger_is_not_thrown(urdf: Path) -> None:
     engine.set_joint_targets("arm", {"close": 0.03})
     report = steps(engine, 0.5)
     assert not len(report.contacts)
+
+
+def test_only_what_can_be_touched_yields(urdf: Path) -> None:
+    """Studs inside of other bricks are in no body of the model: they would stand in the way."""
+    engine = MujocoEngine()
+    engine.add_robot(arm(urdf))
+    structure = tower(8)
+    layout = structure.graph.layout(structure.graph.component_ids[0])
+    pose = engine.link_pose("arm", "left") @ at(-0.016, 0.003, -0.048)
+    engine.update([], [body(0, layout, pose)])
+    model = engine.model
+    rows = [engine._pair_rows[pair] for pair in engine._yielding]
+    geoms = np.concatenate([model.pair_geom1[rows], model.pair_geom2[rows]])
+    assert len(rows) > 0
+    assert (model.geom_bodyid[geoms] != 0).all()
 
 
 def test_overlaps_count_robots_unless_told_not_to(urdf: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,10 +46,12 @@ from bricksim_core.engines.mujoco.specification import (
 )
 from bricksim_core.engines.mujoco.spinning import load_spin
 from bricksim_core.engines.mujoco.stepping import (
+    NEARLY_ASLEEP,
     Resting,
     StepLength,
     all_below,
     carry_gripped,
+    count_once,
     hit_parts,
     read_moved,
     read_state,
@@ -76,8 +79,6 @@ mujoco.set_mju_user_warning(logging.getLogger(__name__).warning)
 
 _MAX_SPEED = 1e3
 """Speed [m/s, rad/s x 1 m] above which a state counts as unstable; a dropped brick does 10."""
-_NEARLY_ASLEEP = -2
-"""MuJoCo's count (`tree_asleep`) of a body that falls asleep after one more quiet step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +252,7 @@ class MujocoEngine:
             if pair[1][0] in parts and self.time - value.since < YIELD_TIME
         }
         for body in new.values():
-            boxes = body.boxes.moved(body.spec.world_T_component)
+            boxes = body.boxes.take(body.exposed).moved(body.spec.world_T_component)
             for found in self._robots_in(boxes):
                 part, shape = int(boxes.part_ids[found.box]), int(boxes.shapes[found.box])
                 # What pressed on the link before goes on pressing.
@@ -309,6 +310,7 @@ class MujocoEngine:
         disturbed = {alive[part] for pair in seats for part in pair if part in alive}
         if fixed:
             disturbed |= self._resting_at(fixed)
+            disturbed |= self._reached_by([b for b in new.values() if b.spec.fixed])
         self._resting = self._changed_to = self._resting.without(old, self._index, changed)
         pool.wake(data, disturbed)
         for body in free:
@@ -321,6 +323,19 @@ class MujocoEngine:
         parts = np.concatenate([body.spec.layout.part_ids for body in fixed])
         touching = self._resting.touching(parts)
         return {index.component_of[p] for p in touching if p in index.component_of}
+
+    def _reached_by(self, fixed: Sequence[Body]) -> set[int]:
+        """Free components that bodies which the world holds may have been put into: MuJoCo does not
+        compare what sleeps with these."""
+        index, found = self._index, np.zeros(len(self._index.free), dtype=np.bool_)
+        centres, reach = self._data.qpos[index.qpos[:, :3]], index.around.reach[:-1]
+        for body in fixed:
+            boxes = body.boxes.moved(body.spec.world_T_component)
+            low = (boxes.centres - boxes.reach).min(axis=0) - centres
+            high = centres - (boxes.centres + boxes.reach).max(axis=0)
+            apart = np.linalg.norm(np.maximum(np.maximum(low, high), 0.0), axis=1)
+            found |= apart <= reach
+        return set(index.ids[index.free[found]].tolist())
 
     def _use(self, pool: Pool) -> None:
         """Goes on with another model."""
@@ -379,7 +394,7 @@ class MujocoEngine:
         data.qacc_warmstart[index.dof[now]] = old_data.qacc_warmstart[old_index.dof[old]]
         # What slept goes through one step awake, to see whether its support is still there.
         slept = self._resting.asleep[old]
-        data.tree_asleep[index.tree[now][slept]] = _NEARLY_ASLEEP
+        data.tree_asleep[index.tree[now][slept]] = NEARLY_ASLEEP
         for name, place in old_index.robots.items():
             here = index.robots[name]
             data.qpos[here.qpos] = old_data.qpos[place.qpos]
@@ -479,10 +494,11 @@ class MujocoEngine:
             The parts for the sake of a hit.
 
         Raises:
-            EngineError: The state became unstable; it is as before then.
+            EngineError: The state became unstable; it is as before then, but nothing sleeps.
         """
         data, index = self._data, self._index
         saved = (data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), data.time)
+        asleep, woken = data.tree_asleep.copy(), ()
         drives = {name: state.copy() for name, state in self._drives.items()}
         parts = step_parts(self._load_wrenches(), self.timestep)
         set_margins(self._model, self._pair_rows, self._yielding, self.time)
@@ -490,7 +506,8 @@ class MujocoEngine:
         try:
             if parts > 1:
                 dt = self._length.set(parts)
-                for _ in range(parts):
+                for i in range(parts):
+                    count_once(data.tree_asleep, asleep, i + 1 == parts)
                     self._look_ahead(dt, hits=False)
                     self._advance(dt)
                 return None
@@ -503,6 +520,7 @@ class MujocoEngine:
             poses, twists = repeated(self._poses, parts + 1), repeated(self._twists, parts + 1)
             first = np.zeros(parts + 1, dtype=np.int64)
             for i in range(1, parts + 1):
+                count_once(data.tree_asleep, asleep, i == parts)
                 # What is alone needs nothing in a part of a step.
                 if not index.around.alone:
                     self._look_ahead(dt, hits=False)
@@ -512,11 +530,13 @@ class MujocoEngine:
         except EngineError:
             data.qpos[:], data.qvel[:], data.qacc_warmstart[:], data.time = saved
             self._drives = drives
+            woken = index.free_row  # by the edits before, or by now
             raise
         finally:
             self._length.set(1)
             data.xfrc_applied[:] = 0.0
             self._wrenches = {}
+            self._pool.wake(data, woken)
 
     def _look_ahead(self, dt: float, hits: bool) -> bool:
         """Makes the model ready for a step; returns whether a component with connections hits
@@ -570,7 +590,7 @@ class MujocoEngine:
             row = applied[index.body[index.free_row[component]]]
             row[:3] += wrench[:3]
             row[3:] += wrench[3:] + np.cross(arm, wrench[:3])
-            greatest = max(greatest, float(np.linalg.norm(row[:3])) / body.mass.mass)
+            greatest = max(greatest, math.hypot(*row[:3]) / body.mass.mass)
         return greatest
 
     def _load_drives(self, dt: float) -> list[tuple[RobotIndex, StepDrives]]:

@@ -27,6 +27,11 @@ _HIT_STEPS = 8
 """Steps in the time constant of a contact in which a hit is to be followed. Spins after a hit are
 then off by 2 to 6 % on average (docs/sensitivity.md)."""
 
+NEARLY_ASLEEP = -2
+"""MuJoCo's count (`tree_asleep`) of a body that falls asleep after one more quiet step."""
+_JUST_AWAKE = -1 - int(mujoco.mjMINAWAKE)
+"""The same of one that has just been woken."""
+
 
 class StepLength:
     """Length of a model's steps, and the contacts that belong to it.
@@ -83,14 +88,33 @@ def step_parts(force_per_mass: float, timestep: float) -> int:
         force_per_mass: Greatest applied force over mass [m/s^2].
         timestep: [s].
     """
-    parts = math.ceil(math.sqrt(force_per_mass / _FREE_MOVE) * timestep)
-    return min(max(parts, 1), _MOST_PARTS)
+    parts = math.sqrt(force_per_mass / _FREE_MOVE) * timestep
+    return max(math.ceil(parts), 1) if parts < _MOST_PARTS else _MOST_PARTS
 
 
 def hit_parts(timestep: float, contact: ContactParameters) -> int:
     """Into how many parts a step [s] is taken in which a component with connections hits something,
     so that what follows hangs little on the step."""
     return math.ceil(_HIT_STEPS * timestep / contact.duration(timestep) - 1e-9)
+
+
+@compiled
+def count_once(asleep: NDArray[np.int32], before: NDArray[np.int32], last: bool) -> None:
+    """Makes a step that is taken in parts count once for falling asleep, and only in its last part.
+
+    What fell asleep earlier would have contacts in some of the parts only, and these are what it
+    rests on from then on. To be called before each part.
+
+    Args:
+        asleep: (T,) MuJoCo's counts (`tree_asleep`) of trees, to be written: they rise in quiet
+            steps up to -1; what sleeps has others than negative ones.
+        before: (T,) those at the start of the step.
+        last: Whether it is the last part.
+    """
+    for tree in range(len(asleep)):
+        if asleep[tree] < 0:
+            start = before[tree] if before[tree] < 0 else _JUST_AWAKE
+            asleep[tree] = min(asleep[tree], start if last else min(start, NEARLY_ASLEEP - 1))
 
 
 @compiled
