@@ -181,27 +181,23 @@ class Scene:
         structure: Structure,
         world_T_structure: Array,
         fixed: Collection[int],
-        part_ids: Mapping[int, int],
-    ) -> tuple[dict[int, int], list[Connection]]:
+        ids: Mapping[int, int],
+    ) -> list[Connection]:
         """Adds a structure's parts and exactly its connections, at rest.
 
         Args:
             structure: What to add.
             world_T_structure: (4, 4) where [m].
             fixed: Structure ids of the parts that the world holds.
-            part_ids: Wanted scene ids by structure id; others get the next free ones.
+            ids: Scene ids by structure id, free ones.
 
         Returns:
-            Scene ids by structure id, and the new connections.
+            The new connections.
         """
-        source, ids = structure.graph, {}
+        source = structure.graph
         for part in source.parts():
-            ids[part.id] = self.graph.add_part(
-                part.shape,
-                part.color,
-                part_id=part_ids.get(part.id),
-                grid=source.grid_pose(part.id),
-            )
+            grid = source.grid_pose(part.id)
+            self.graph.add_part(part.shape, part.color, part_id=ids[part.id], grid=grid)
         made = [
             replace(c, id=i, stud_part=ids[c.stud_part], hole_part=ids[c.hole_part])
             for i, c in enumerate(source.connections.values(), self.graph.next_connection_id)
@@ -214,7 +210,7 @@ class Scene:
             self._edited[here] = (pose, np.zeros(6))
             self._masses.pop(here, None)
         self.fixed |= {ids[p] for p in fixed}
-        return ids, made
+        return made
 
     def remove(self, part_ids: Iterable[int]) -> list[Connection]:
         """Removes parts; what they held together goes on as pieces.

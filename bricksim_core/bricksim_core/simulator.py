@@ -15,6 +15,7 @@ breakage detector proposes breaks; the topology applies both; the engine is told
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -46,9 +47,8 @@ from bricksim_core.scene import SEATED_DEPTH, Scene, SceneState
 from bricksim_core.spatial import Array, inverse
 from bricksim_core.topology import BrickTopologyGraph, Connection, Structure
 from bricksim_core.topology.frames import stud_T_connections
+from bricksim_core.topology.ids import MAX_SCENE_ID, as_id
 from bricksim_core.topology.layout import ComponentLayout
-
-_MAX_ID = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -255,23 +255,18 @@ class Simulator:
         Raises:
             PoseError: The pose is not finite or not rigid.
             UnknownIdError: ``fixed`` or ``part_ids`` names a part that the structure does not have.
-            TopologyError: A wanted id is in use or out of range.
+            TopologyError: A wanted id is in use or none that a scene has (see `MAX_SCENE_ID`), or
+                none is left for a part; nothing is added then.
             CollisionError: Something would be inside of something else.
         """
         pose = np.eye(4) if world_T_structure is None else as_pose(world_T_structure)
         fixed = structure.fixed if fixed is None else fixed
-        wanted = dict(part_ids or {})
+        wanted = part_ids or {}
         for part_id in (*fixed, *wanted):
             structure.graph.part(part_id)
-        for new in wanted.values():
-            if new in self.graph or not 0 <= new <= _MAX_ID:
-                raise TopologyError(
-                    f"part id {new} is wanted, expected a free one of 0 to {_MAX_ID}"
-                )
-        if len(set(wanted.values())) != len(wanted):
-            raise TopologyError("part ids are wanted twice")
+        ids = self._new_ids(structure.graph.part_ids, wanted)
         seated = self._require_free(structure, pose, frozenset(fixed))
-        ids, made = self._scene.add_structure(structure, pose, fixed, wanted)
+        made = self._scene.add_structure(structure, pose, fixed, ids)
         self._scene.seat((ids[below], ids[above]) for below, above in seated)
         self._emit(EventKind.ASSEMBLED, Cause.SPAWNED, made)
         self._commit()
@@ -656,6 +651,28 @@ class Simulator:
             topology_changed=changed,
             bypassed=self._watch.bypassed(),
         )
+
+    def _new_ids(self, part_ids: Iterable[int], wanted: Mapping[int, int]) -> dict[int, int]:
+        """Ids in the scene of a structure's parts, by their own: as wanted, else the next ones.
+
+        Raises:
+            TopologyError: A wanted id is in use or none, or none is left.
+        """
+        own = {p: as_id(i, "wanted part id", 0, MAX_SCENE_ID) for p, i in wanted.items()}
+        taken = set[int]()
+        for new in own.values():
+            if new in self.graph or new in taken:
+                raise TopologyError(f"part id {new} is wanted, but in use; expected a free one")
+            taken.add(new)
+        free = (i for i in itertools.count(self.graph.next_part_id) if i not in taken)
+        ids = {p: own[p] if p in own else next(free) for p in part_ids}
+        last = max(ids.values(), default=0)
+        if last > MAX_SCENE_ID:
+            raise TopologyError(
+                f"a new part would get id {last}, expected at most {MAX_SCENE_ID}: no ids are left"
+                " after those given or wanted before"
+            )
+        return ids
 
     def _require_free(
         self, structure: Structure, pose: Array, fixed: frozenset[int]

@@ -164,6 +164,12 @@ def test_analyze_takes_loads_models_and_standard_input(cli, monkeypatch):
     assert result.returncode == 0 and json.loads(result.stdout)["bricks"] == 28
 
 
+@pytest.mark.parametrize("part", ["99", "9" * 16, "9" * 17, "9" * 5000], ids=len)
+def test_a_load_on_a_part_that_is_not_there_is_refused(cli, part):
+    code, _, errors = cli("analyze", GUITAR, "--load", f"{part}=0,0,1")
+    assert code == 2 and ("does not exist" if len(part) < 17 else "expected PART=") in errors
+
+
 def test_loads_on_one_part_add_up(cli):
     def used(*loads):
         words = [word for load in loads for word in ("--load", load)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import doctest
 import math
 from pathlib import Path
+from typing import Any
 
 import engine_suite as suite
 import numpy as np
@@ -30,6 +31,7 @@ from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.topology import BrickTopologyGraph, Structure
+from bricksim_core.topology.ids import MAX_SCENE_ID
 
 DATA = Path(__file__).parent / "data"
 
@@ -562,6 +564,40 @@ def test_spawn_gives_wanted_ids_back() -> None:
     assert simulator.spawn(tower(3), part_ids=ids) == ids
     with pytest.raises(TopologyError, match="wanted"):
         simulator.spawn(tower(3), at(1, 0, 0), part_ids=ids)
+
+
+def test_new_parts_get_ids_beside_those_that_are_wanted() -> None:
+    """The first part would be given what the second one wants; half a structure was added then."""
+    simulator = Simulator()
+    assert simulator.spawn(tower(3), part_ids={1: 0}) == {0: 1, 1: 0, 2: 2}
+    assert simulator.step().part_ids.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("bad", [-1, MAX_SCENE_ID + 1, 2**70, 1.0, "1", None, True])
+def test_wanted_ids_are_those_that_a_scene_has(bad: Any) -> None:
+    simulator = Simulator()
+    with pytest.raises(TopologyError, match=f"wanted part id is {bad!r}, .* of 0 to 2147483647"):
+        simulator.spawn(tower(2), part_ids={0: bad})
+    assert not len(simulator.graph)
+
+
+def test_a_scene_gives_no_ids_that_it_would_not_take() -> None:
+    simulator = Simulator()
+    simulator.spawn(single(BrickShape(4, 2)), part_ids={0: MAX_SCENE_ID})
+    with pytest.raises(TopologyError, match="no ids are left"):
+        simulator.spawn(tower(2), at(1, 0, 0), part_ids={0: 7})
+    assert simulator.step().part_ids.tolist() == [MAX_SCENE_ID]
+    assert list(simulator.spawn(tower(2), at(1, 0, 0), part_ids={0: 7, 1: 8})) == [0, 1]
+
+
+def test_parts_with_the_greatest_ids_are_pressed_together() -> None:
+    simulator = Simulator()
+    brick = BrickShape(4, 2)
+    pose, point = placed(brick, brick, (0, 0), 0, (0, 0, 5e-5))
+    simulator.spawn(single(brick, fixed=True), part_ids={0: MAX_SCENE_ID - 1})
+    simulator.spawn(single(brick), pose, part_ids={0: MAX_SCENE_ID})
+    press(simulator, MAX_SCENE_ID, point, 5.0, frames=30)
+    assert simulator.graph.connections_between(MAX_SCENE_ID - 1, MAX_SCENE_ID)
 
 
 @pytest.mark.parametrize("name", ["fewshot_1_f23d3a85.txt", "texture_guitar.txt"])

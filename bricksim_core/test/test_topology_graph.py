@@ -354,6 +354,33 @@ def test_other_refusals_change_nothing():
         assert state(graph) == before
 
 
+@pytest.mark.parametrize("bad", [2**53 + 1, -(2**53) - 1, 2**63, 0.0, "0", True])
+def test_ids_are_whole_numbers_that_arrays_and_files_keep(bad):
+    graph = BrickTopologyGraph()
+    last = graph.add_part(BRICK, part_id=2**53)
+    first = graph.add_part(BRICK, part_id=-(2**53))
+    with pytest.raises(TopologyError, match=f"part id is {bad!r}, expected a whole number of -9"):
+        graph.add_part(BRICK, part_id=bad)
+    with pytest.raises(TopologyError, match=f"connection id is {bad!r}"):
+        graph.connect(first, last, (0, 0), 0, connection_id=bad)
+    with pytest.raises(TopologyError, match=f"part id is {2**53 + 1}"):
+        graph.add_part(BRICK)  # the one after the last
+    graph.connect(first, last, (0, 0), 0, connection_id=2**53)
+    layout = graph.layout(graph.component_of(first))
+    assert layout.part_ids.tolist() == [first, last] and layout.connection_ids.tolist() == [2**53]
+
+
+def test_closure_gives_no_id_after_the_last():
+    graph = BrickTopologyGraph()
+    below, *above = (graph.add_part(BRICK) for _ in range(3))
+    top = graph.add_part(BrickShape(8, 2))
+    graph.connect(below, above[0], (-2, 0), 0)
+    graph.connect(below, above[1], (2, 0), 0)
+    with pytest.raises(TopologyError, match=f"connection id is {2**53 + 1}"):
+        graph.connect(above[0], top, (0, 0), 0, connection_id=2**53)
+    assert len(graph.connections) == 2 and graph.component_parts(graph.component_of(top)) == [top]
+
+
 @pytest.mark.parametrize("keep_stud", [True, False])
 def test_keep_chooses_the_frame(keep_stud):
     graph = BrickTopologyGraph()

@@ -139,6 +139,9 @@ def test_part_ids_that_are_in_use_are_refused():
         graph.connect_all([Connection(0, 1, 2, (0, 0), 0)])
     with pytest.raises(AlreadyConnectedError):
         graph.connect_all([Connection(1, 0, 1, (0, 0), 0)])
+    for bad in (2**53 + 1, -(2**63)):
+        with pytest.raises(TopologyError, match=f"connection id is {bad}"):
+            graph.connect_all([Connection(bad, 1, 2, (0, 0), 0)])
     graph.connect_all([])
     graph.connect_all([replace(graph.connection(0), id=5, stud_part=1, hole_part=2)])
     assert graph.component_parts(graph.component_of(0)) == [0, 1, 2]

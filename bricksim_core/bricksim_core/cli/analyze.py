@@ -202,7 +202,7 @@ def _loads(texts: Sequence[str]) -> dict[int, tuple[float, ...]]:
 
 def _load(text: str) -> tuple[int, tuple[float, ...]]:
     part, _, numbers = text.partition("=")
-    if not re.fullmatch(r"\s*-?[0-9]+\s*", part) or "=" not in text:
+    if not re.fullmatch(r"\s*-?[0-9]{1,16}\s*", part) or "=" not in text:
         raise typer.BadParameter(
             f"--load is {text!r}, expected PART=FX,FY,FZ or PART=FX,FY,FZ,TX,TY,TZ"
         )

@@ -23,10 +23,11 @@ from bricksim_core.formats.grid_builder import (
 )
 from bricksim_core.formats.source import MAX_PARTS, read_bytes
 from bricksim_core.formats.stable_text import MAX_COORDINATE
-from bricksim_core.formats.strict_json import MAX_ID, Field, load_json
+from bricksim_core.formats.strict_json import Field, load_json
 from bricksim_core.parts import BrickShape
 from bricksim_core.parts.brick import MAX_STUDS_PER_SIDE
 from bricksim_core.topology import Structure
+from bricksim_core.topology.ids import MAX_ID
 
 
 @dataclass(frozen=True)

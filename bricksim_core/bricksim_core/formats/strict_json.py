@@ -10,9 +10,7 @@ from typing import Any, NoReturn
 
 from bricksim_core.errors import FormatError
 from bricksim_core.formats.source import shorten
-
-MAX_ID = 2**53
-"""Ids are bounded by what every JSON reader keeps exactly."""
+from bricksim_core.topology.ids import MAX_ID
 
 
 class _RefusedError(ValueError):

@@ -29,6 +29,7 @@ from bricksim_core.errors import (
 )
 from bricksim_core.parts import HOLE_INTERFACE, STUD_INTERFACE, BrickShape, Color, Part
 from bricksim_core.topology.grid import GridPose
+from bricksim_core.topology.ids import MAX_ID, as_id
 from bricksim_core.topology.joining import Merged, ends_in, merged_components
 from bricksim_core.topology.layout import ComponentLayout
 from bricksim_core.topology.occupancy import Occupancy
@@ -176,6 +177,11 @@ class BrickTopologyGraph:
         return self._connections
 
     @property
+    def next_part_id(self) -> int:
+        """Id that the next part gets; those after it are free too."""
+        return self._next_part
+
+    @property
     def next_connection_id(self) -> int:
         """Id that the next connection gets; those after it are free too."""
         return self._next_connection
@@ -314,9 +320,9 @@ class BrickTopologyGraph:
             The part id.
 
         Raises:
-            TopologyError: The id is in use.
+            TopologyError: The id is in use or none (see `as_id`), or none is left.
         """
-        part_id = self._next_part if part_id is None else _whole(part_id, "part id")
+        part_id = as_id(self._next_part if part_id is None else part_id, "part id")
         if part_id in self._graph:
             raise TopologyError(f"part id {part_id} is in use already, expected a new one")
         part = Part(part_id, shape, color)
@@ -566,7 +572,7 @@ class BrickTopologyGraph:
         stud, hole = self.part(stud_part), self.part(hole_part)
         if connection_id is None:
             connection_id = self._next_connection
-        connection_id = _whole(connection_id, "connection id")
+        connection_id = as_id(connection_id, "connection id")
         x, y = (_whole(o, "offset") for o in offset)
         yaw = _whole(yaw, "yaw") % 4
         connection = Connection(connection_id, stud_part, hole_part, (x, y), yaw)
@@ -591,8 +597,10 @@ class BrickTopologyGraph:
         return connection
 
     def _merged(self, new: list[Connection]) -> dict[int, Merged] | None:
-        """What `merged_components` says, None also where ids are unknown or in use."""
+        """What `merged_components` says, None also where ids are unknown, in use or too large."""
         ids = {c.id for c in new}
+        if ids and not -MAX_ID <= min(ids) <= max(ids) <= MAX_ID:
+            return None
         if len(ids) < len(new) or not self._connections.keys().isdisjoint(ids):
             return None
         ends = dict.fromkeys(p for c in new for p in (c.stud_part, c.hole_part))
@@ -641,7 +649,13 @@ class BrickTopologyGraph:
                 hole_grid = moved.get(hole) or kept.parts[hole]
                 relative = stud_grid.inverse() @ hole_grid
                 found.append(
-                    Connection(next(ids), stud, hole, (relative.x, relative.y), relative.yaw)
+                    Connection(
+                        as_id(next(ids), "connection id"),
+                        stud,
+                        hole,
+                        (relative.x, relative.y),
+                        relative.yaw,
+                    )
                 )
         return found
 
