@@ -131,7 +131,6 @@ class SimulatorNode(LifecycleNode):
             return response
 
     def _configure(self) -> None:
-        rehearse()
         config = SimulatorConfig(
             model=self._value("model"),
             seed=self._value("seed"),
@@ -568,6 +567,7 @@ class _Statistics:
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``ros2 run bricksim_ros simulator``; exit code 2 if it cannot start."""
+    rehearse()  # before interrupts wait for what goes on: it can take minutes, once
     return run_node(SimulatorNode, run_simulator, args)
 
 

@@ -12,6 +12,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from bricksim_core.engines import RobotSpec
+from bricksim_core.rehearsal import rehearse
 from bricksim_core.spatial import Array
 from bricksim_moveit_demo.description import (
     READY,
@@ -255,6 +256,7 @@ def _spec(arm: ArmDescription, entry: RobotEntry) -> RobotSpec:
 
 def main(args: list[str] | None = None) -> int:
     """Entry point of ``ros2 run bricksim_moveit_demo simulator``."""
+    rehearse()  # as `bricksim_ros.simulator_node.main` does
     return run_node(ArmsNode, run_simulator, args, close=ArmsNode.close_helpers)
 
 
