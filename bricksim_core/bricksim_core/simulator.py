@@ -98,6 +98,7 @@ class SimulatorConfig:
 class SimulatorSnapshot:
     """What `Simulator.restore` takes; opaque."""
 
+    owner: object
     config: SimulatorConfig
     engine: object
     scene: SceneState
@@ -143,6 +144,7 @@ class Simulator:
         self.before_substep: list[Callable[[], None]] = []
         self.rng = np.random.default_rng(config.seed)
         self._config = config
+        self._owner = object()
         self._scene = Scene(engine)
         self._monitor = AssemblyMonitor(config.assembly, engine.timestep)
         detector = BreakageDetector(get_model(config.model), config.breakage)
@@ -454,6 +456,7 @@ class Simulator:
     def snapshot(self) -> SimulatorSnapshot:
         """The complete state; `restore` brings it back bit by bit."""
         return SimulatorSnapshot(
+            owner=self._owner,
             config=self._config,
             engine=self.engine.snapshot(),
             scene=self._scene.state(),
@@ -474,11 +477,17 @@ class Simulator:
         """Returns to a snapshot of this simulator, time and counters included.
 
         Raises:
-            BrickSimError: It is no snapshot, or one of another engine; nothing is changed then.
+            BrickSimError: It is no snapshot, or one of another simulator, be it set up alike;
+                nothing is changed then.
         """
         if not isinstance(snapshot, SimulatorSnapshot):
             raise BrickSimError(
                 f"restore got {type(snapshot).__name__}, expected a snapshot of this simulator"
+            )
+        if snapshot.owner is not self._owner:  # the two would share what each of them changes
+            raise BrickSimError(
+                f"restore got a snapshot of another simulator (at step {snapshot.step}, with"
+                f" {len(snapshot.scene.graph)} parts), expected one of this simulator"
             )
         self.engine.restore(snapshot.engine)
         self._config = snapshot.config

@@ -494,6 +494,20 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(wrong: object) -> No
     assert_same(run(simulator, 5), run(untouched, 5))
 
 
+def test_a_snapshot_of_another_simulator_is_refused_and_changes_neither() -> None:
+    """What both would go on from, slips and equations, they would change for each other."""
+    one, other, untouched = scene(), scene(), scene()
+    run(one, 10)
+    snapshot = one.snapshot()
+    with pytest.raises(BrickSimError, match=r"of another simulator \(at step 10, with \d+ parts\)"):
+        other.restore(snapshot)
+    assert_same(run(other, 5), run(untouched, 5))
+    first = run(one, 20)
+    run(other, 20)
+    one.restore(snapshot)
+    assert_same(run(one, 20), first)
+
+
 def test_reset_returns_to_the_start_and_goes_on_counting() -> None:
     simulator = scene()
     start = simulator.poses()
