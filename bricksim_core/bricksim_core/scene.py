@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import compiled, crossed
 from bricksim_core.dynamics import (
     MassProperties,
     com_in_world,
@@ -26,7 +26,7 @@ from bricksim_core.engines.boxes import seat_depths
 from bricksim_core.engines.protocol import BodySpec, Engine, StepReport
 from bricksim_core.membership import places_in
 from bricksim_core.parts import STUD_HEIGHT
-from bricksim_core.spatial import Array, joined, point_velocity
+from bricksim_core.spatial import Array, joined
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
 from bricksim_core.topology.graph import Joined, Separated
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -150,15 +150,11 @@ class Scene:
 
     def part_poses(self) -> Array:
         """(N, 4, 4) world_T_part [m] of all parts as committed, by the table."""
-        return self.poses[self.table.row] @ self.table.component_T_part
+        return _part_poses(self.poses, self.table.row, self.table.component_T_part)
 
     def part_twists(self) -> Array:
         """(N, 6) COM linear and angular velocity of all parts as committed [m/s, rad/s]."""
-        rows = self.table.row
-        arms = np.einsum("nij,nj->ni", self.poses[rows, :3, :3], self.table.arms)
-        twists = self.twists[rows]
-        twists[:, :3] = point_velocity(twists, arms)
-        return twists
+        return _part_twists(self.poses, self.twists, self.table.row, self.table.arms)
 
     def body(self, component: int, world_T_component: Array | None = None) -> BodySpec:
         """A component as the engine is given it, at another pose if asked for."""
@@ -453,6 +449,51 @@ def _carried(before: IntArray, poses: Array, twists: Array, ids: IntArray) -> tu
         if place[k] >= 0:
             found[k], moving[k] = poses[place[k]], twists[place[k]]
     return found, moving
+
+
+@compiled
+def _part_poses(poses: Array, rows: NDArray[np.intp], component_T_part: Array) -> Array:
+    """(N, 4, 4) world_T_part [m].
+
+    Args:
+        poses: (K, 4, 4) world_T_component [m].
+        rows: (N,) like the next, see `PartTable`.
+        component_T_part: (N, 4, 4) [m].
+    """
+    found = np.zeros((len(rows), 4, 4))
+    for n in range(len(rows)):
+        pose, local = poses[rows[n]], component_T_part[n]
+        for i in range(3):
+            for j in range(4):
+                found[n, i, j] = (
+                    pose[i, 0] * local[0, j] + pose[i, 1] * local[1, j] + pose[i, 2] * local[2, j]
+                )
+            found[n, i, 3] += pose[i, 3]
+        found[n, 3, 3] = 1.0
+    return found
+
+
+@compiled
+def _part_twists(poses: Array, twists: Array, rows: NDArray[np.intp], arms: Array) -> Array:
+    """(N, 6) COM linear and angular velocities of parts [m/s, rad/s].
+
+    Args:
+        poses: (K, 4, 4) world_T_component [m].
+        twists: (K, 6) of the components [m/s, rad/s].
+        rows: (N,) like the next, see `PartTable`.
+        arms: (N, 3) [m].
+    """
+    found, arm = np.empty((len(rows), 6)), np.empty(3)
+    for n in range(len(rows)):
+        pose, twist = poses[rows[n]], twists[rows[n]]
+        for i in range(3):
+            arm[i] = pose[i, 0] * arms[n, 0] + pose[i, 1] * arms[n, 1] + pose[i, 2] * arms[n, 2]
+        x, y, z = crossed(twist[3:], arm)
+        found[n] = twist
+        found[n, 0] += x
+        found[n, 1] += y
+        found[n, 2] += z
+    return found
 
 
 @compiled

@@ -435,14 +435,13 @@ class Simulator:
         if scene.release_seats() or scene.changed or scene.table is not table:
             self._commit()
         t3 = perf_counter()
-        timings = Timings(
-            engine=engine_time,
-            assembly=assembly_time + t2 - t1,
-            mechanics=mechanics_time + t1 - t0,
-            topology=t3 - t2,
-        )
-        result = self._result(candidates, notes)
-        return replace(result, timings=replace(timings, total=perf_counter() - start))
+        assembly_time, mechanics_time = assembly_time + t2 - t1, mechanics_time + t1 - t0
+
+        def timings() -> Timings:
+            total = perf_counter() - start
+            return Timings(engine_time, assembly_time, mechanics_time, t3 - t2, total)
+
+        return self._result(candidates, notes, timings)
 
     def result(self) -> StepResult:
         """The present state without stepping, with the events of edits since the last step.
@@ -639,7 +638,10 @@ class Simulator:
             self._sequence += 1
 
     def _result(
-        self, candidates: tuple[Candidate, ...], notes: tuple[SolverNote, ...]
+        self,
+        candidates: tuple[Candidate, ...],
+        notes: tuple[SolverNote, ...],
+        timings: Callable[[], Timings] = Timings,
     ) -> StepResult:
         connection_ids, utilization = self._watch.utilization()
         events, self._events = tuple(self._events), []
@@ -659,6 +661,7 @@ class Simulator:
             solver_notes=notes,
             topology_changed=changed,
             bypassed=self._watch.bypassed(),
+            timings=timings(),
         )
 
     def _new_ids(self, part_ids: Iterable[int], wanted: Mapping[int, int]) -> dict[int, int]:

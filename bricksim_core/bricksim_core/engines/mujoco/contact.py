@@ -172,8 +172,8 @@ class ContactReader:
     def followed_by(self, geoms: GeomTable, more: Contacts) -> Contacts:
         """All contacts and then others of the same model, which are none of its own."""
         start, stop = self._count, self._count + len(more)
-        if start in (0, stop):
-            return more if start == 0 else self.contacts(geoms)
+        if not start:
+            return more
         if stop > len(self._sizes):
             self._make_room(2 * stop)
         own, numbers, vectors = slice(start, stop), self._numbers, self._vectors

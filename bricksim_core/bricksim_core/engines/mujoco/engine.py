@@ -435,7 +435,7 @@ class MujocoEngine:
             parts = self._advance_parts()
             fresh = self._reader.contacts(index.geoms)
             self._resting, kept = resting.after(data, index, fresh)
-            contacts = self._reader.followed_by(index.geoms, kept)
+            contacts = self._reader.followed_by(index.geoms, kept) if len(kept) else fresh
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
         if parts is None:
