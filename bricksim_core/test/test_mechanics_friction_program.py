@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mechanics_cases import random_structure, weights
 
-from bricksim_core.mechanics import sliding
+from bricksim_core.mechanics import friction_packed, friction_program, sliding
 from bricksim_core.mechanics.friction_packed import nowhere, packed, unpacked
 from bricksim_core.mechanics.friction_program import (
     Contacts,
@@ -23,50 +23,77 @@ from bricksim_core.mechanics.snapfit.joints import joints_of
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
 
 
+class Case:
+    """A random structure, held or free, from rest or moving, under loads that nothing or everything
+    yields to, with single studs and contacts between them."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        constants = SnapFitConstants()
+        graph = random_structure(rng, int(rng.integers(2, 45 if seed % 10 == 0 else 14)))
+        layout = graph.layout(graph.component_of(0))
+        anchored = (layout.part_ids == 0) & (seed % 3 > 0)
+        loads = weights(layout)
+        hit = rng.integers(0, len(loads), 3)
+        scale = [1, 1, 1, 0.01, 0.01, 0.01]
+        loads[hit] += 10 ** rng.uniform(-1, 3) * rng.normal(size=(3, 6)) * scale
+        self.parts = Parts.of(layout, anchored, loads)
+        self.joints = joints_of(layout, constants)
+        contacts = face_contacts(layout)
+        self.pushes = pushes_of(contacts, self.joints.lower, self.joints.upper, constants)
+        yielding = rng.random(len(self.joints)) < rng.uniform(0.3, 1.0)
+        yielding[0] = True
+        first = self._between(yielding) or self._between(np.ones(len(yielding), dtype=bool))
+        assert first is not None
+        # The connections between bodies leave the same bodies if they can yield.
+        self.yielding = np.zeros(len(self.joints), dtype=bool)
+        self.yielding[first.crossing] = True
+        self.speed = np.zeros(6 * first.count)
+        if seed % 2:
+            self.speed = 0.3 * rng.normal(size=len(self.speed))
+        self.span = 10 ** rng.uniform(-4, -2)
+        self.least = 1e-9 * self.joints.pull.min()  # energy of a slip of a nanometre
+
+    def _between(self, yielding):
+        return bodies_between(self.parts, self.joints, self.pushes, yielding)
+
+    def bodies(self):
+        """Bodies that know of no motion yet."""
+        bodies = self._between(self.yielding)
+        assert bodies is not None
+        return bodies
+
+    def found(self):
+        return at_once(self.bodies().moved(self.speed, self.span))
+
+    def difference(self, found, want):
+        """Energy of a difference of speeds, and that of the motion."""
+        bodies = self.bodies()
+        apart = found.speed - want.speed
+        return [0.5 * float(v @ bodies.momenta(v)) for v in (apart, want.speed)]
+
+
+def by_another_solver(case, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sliding, "moved", lambda *_: (-1, False, None, None))
+        return case.found()
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_bodies_move_as_with_another_solver(seed, monkeypatch):
-    """Random structures, held and free, from rest and moving, under loads that nothing or
-    everything yields to, with single studs and contacts between them."""
-    rng = np.random.default_rng(seed)
-    constants = SnapFitConstants()
-    graph = random_structure(rng, int(rng.integers(2, 45 if seed % 10 == 0 else 14)))
-    layout = graph.layout(graph.component_of(0))
-    anchored = (layout.part_ids == 0) & (seed % 3 > 0)
-    loads = weights(layout)
-    hit = rng.integers(0, len(loads), 3)
-    loads[hit] += 10 ** rng.uniform(-1, 3) * rng.normal(size=(3, 6)) * [1, 1, 1, 0.01, 0.01, 0.01]
-    parts = Parts.of(layout, anchored, loads)
-    joints = joints_of(layout, constants)
-    pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, constants)
-    yielding = rng.random(len(joints)) < rng.uniform(0.3, 1.0)
-    yielding[0] = True
-    bodies = bodies_between(parts, joints, pushes, yielding)
-    if bodies is None:
-        bodies = bodies_between(parts, joints, pushes, np.ones(len(joints), dtype=bool))
-    assert bodies is not None
-    speed = np.zeros(6 * bodies.count)
-    if seed % 2:
-        speed = 0.3 * rng.normal(size=len(speed))
-    span = 10 ** rng.uniform(-4, -2)
-    found = at_once(bodies.moved(speed, span))
-    monkeypatch.setattr(sliding, "_PORTION", 0.0)
-    stepwise = bodies_between(parts, joints, pushes, between(bodies, joints))
-    assert stepwise is not None
-    costs = list(stepwise.moved(speed, span))
-    again = at_once(stepwise.moved(speed, span))
+    case = Case(seed)
+    bodies, joints = case.bodies(), case.joints
+    found = at_once(bodies.moved(case.speed, case.span))
+    with monkeypatch.context() as patch:
+        patch.setattr(sliding, "_PORTION", 0.0)
+        stepwise = case.bodies()
+        costs = list(stepwise.moved(case.speed, case.span))
+        again = at_once(stepwise.moved(case.speed, case.span))
     assert (again.speed == found.speed).all() and (again.wrench == found.wrench).all()
     assert len(costs) > 2
 
-    monkeypatch.setattr(sliding, "moved", lambda *_: (-1, False, None, None))
-    same = bodies_between(parts, joints, pushes, between(bodies, joints))
-    assert same is not None
-    want = at_once(same.moved(speed, span))
-
-    def energy(twists):
-        return 0.5 * float(twists @ same.momenta(twists))
-
-    least = 1e-9 * joints.pull.min()  # that of a slip of a nanometre
-    assert energy(found.speed - want.speed) <= 1e-8 * energy(want.speed) + least
+    apart, whole = case.difference(found, by_another_solver(case, monkeypatch))
+    assert apart <= 1e-8 * whole + case.least
     # What it takes for the wrenches can be carried, and is what friction takes at these speeds.
     assert joints.take(bodies.crossing).utilization(found.wrench * PITCHES).max() <= 1.0 + 1e-9
     parting = bodies.parting(found.speed)
@@ -76,11 +103,56 @@ def test_bodies_move_as_with_another_solver(seed, monkeypatch):
     )
 
 
-def between(bodies, joints):
-    """(C,) the connections between bodies, which leave the same bodies if they can yield."""
-    yielding = np.zeros(len(joints), dtype=bool)
-    yielding[bodies.crossing] = True
-    return yielding
+def uncompiled(monkeypatch):
+    """Takes the steps in Python from now on; what each factorization and each call came to."""
+    factor, factored, taken = friction_program.factor, [], []
+    packed_steps, steps = friction_packed.moved.py_func, friction_program.moved.py_func
+
+    def factoring(blocks, order):
+        factored.append(factor(blocks, order))
+        return factored[-1]
+
+    def moved(*arguments):
+        with np.errstate(divide="ignore"):
+            result = packed_steps(*arguments)
+        taken.append(result[0])
+        return result
+
+    monkeypatch.setattr(friction_program, "factor", factoring)
+    monkeypatch.setattr(friction_program, "moved", steps)
+    monkeypatch.setattr(sliding, "moved", moved)
+    return factored, taken
+
+
+SEEDS = [3, 5, 8, 12, 13, 16]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_answer_is_right_where_rounding_ends_it(seed, monkeypatch):
+    """More is asked for than double precision has: the matrix is singular by rounding at last."""
+    case = Case(seed)
+    want = by_another_solver(case, monkeypatch)
+    monkeypatch.setattr(sliding, "_EXACT", 1e-15)
+    monkeypatch.setattr(sliding, "_NOTHING", 1e-13)
+    found = case.found()
+    apart, whole = case.difference(found, want)
+    assert apart <= 1e-8 * whole + case.least
+    factored, taken = uncompiled(monkeypatch)
+    again = case.found()
+    assert not factored[-1] and taken == [len(factored) - 1]
+    assert case.difference(again, found)[0] <= 1e-12 * whole
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_another_solver_answers_where_rounding_ends_it_too_early(seed, monkeypatch):
+    case = Case(seed)
+    want = by_another_solver(case, monkeypatch)
+    monkeypatch.setattr(sliding, "_EXACT", 1e-22)
+    monkeypatch.setattr(sliding, "_NOTHING", 1e-22)
+    assert (case.found().speed == want.speed).all()
+    factored, taken = uncompiled(monkeypatch)
+    case.found()
+    assert not factored[-1] and taken == [-1]
 
 
 def test_a_program_in_two_arrays_is_the_same():
