@@ -26,6 +26,7 @@ from bricksim_core.errors import (
 )
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph, GridPose
+from bricksim_core.topology.occupancy import BoxList, Occupancy
 
 TURNS = [np.array([[c, -s], [s, c]]) for c, s in [(1, 0), (0, 1), (-1, 0), (0, -1)]]
 
@@ -563,8 +564,8 @@ def test_thousand_bricks():
     assert graph.part_ids == [plate] and not graph.connections
 
 
-def test_occupancy_is_the_same_by_the_layout():
-    """Boxes of a known layout, parts turned and shifted, against those of parts one by one."""
+def test_what_is_occupied_is_the_same_by_the_layout():
+    """Neighbours by a known layout, parts turned and shifted, against those of parts entered."""
     graph = BrickTopologyGraph()
     for i in range(12):
         graph.add_part(BrickShape(4, 2, 1 + i % 3))
@@ -573,7 +574,34 @@ def test_occupancy_is_the_same_by_the_layout():
             graph.connect(i - 1, i, offset, yaw)
     (component,) = graph._components.values()
     component.occupancy, graph._layouts = None, {}
-    one_by_one = graph._occupancy(component)._blocks
+    entered = graph._occupied(component)
     component.occupancy, layout = None, graph.layout(component.id)
-    assert graph._occupancy(component)._blocks == one_by_one
-    assert len(set(layout.grids[:, 3].tolist())) > 1 and len(one_by_one) > 12
+    listed = graph._occupied(component)
+    assert isinstance(entered, Occupancy) and isinstance(listed, BoxList)
+    for part_id, grid in component.parts.items():
+        shape = graph.part(part_id).shape
+        assert listed.collision(grid, shape) == entered.collision(grid, shape) == part_id
+        for above in (True, False):
+            touching = entered.touching(grid, shape, above=above)
+            assert listed.touching(grid, shape, above=above) == touching
+            assert part_id in (0, 11) or touching
+    assert len(set(layout.grids[:, 3].tolist())) > 1
+
+
+def test_layout_of_a_join_is_that_of_the_whole():
+    """What moves is turned, and its ids are between those of the others."""
+    graph = BrickTopologyGraph()
+    for number, (low, high) in enumerate(((8, 1), (5, 2), (7, 6))):
+        graph.add_part(BrickShape(4, 2, 3), part_id=low)
+        graph.add_part(BrickShape(2, 2, 1 + number), part_id=high)
+        graph.connect(low, high, (number, 0), 0, connection_id=10 - number)
+    for pair, yaw, connection_id in (((2, 7), 1, 3), ((1, 5), 3, 12)):
+        for component in graph.component_ids:
+            _ = graph.layout(component).inertias
+        component = graph.connect(*pair, (1, 1), yaw, connection_id=connection_id).component
+        layout = graph.layout(component)
+        other = graph._new_layout(graph._components[component].parts)
+        assert "inertias" in vars(layout) and "inertias" not in vars(other)
+        assert layout.shapes == other.shapes and len(layout.part_ids) in (4, 6)
+        for name in LAYOUT_ARRAYS:
+            np.testing.assert_array_equal(getattr(layout, name), getattr(other, name))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hashed boxes against sets of cells."""
+"""Boxes, hashed and in a list, against sets of cells."""
 
 import itertools
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.grid import GridPose
-from bricksim_core.topology.occupancy import Occupancy, _box
+from bricksim_core.topology.occupancy import BoxList, Occupancy, _box
 
 # Around multiples of 16, where the hash's blocks meet.
 positions = st.integers(-20, 20)
@@ -36,10 +37,8 @@ def test_against_sets_of_cells(entries, grid, shape, data):
 
     wanted = cells(grid, shape)
     overlapping = [i for i, e in kept.items() if cells(*e) & wanted]
-    at_once = Occupancy.of({i: _box(*entry) for i, entry in kept.items()})
-    assert at_once._blocks == occupancy._blocks
-    assert occupancy.collision(grid, shape) == min(overlapping, default=None)
-
+    boxes = np.array([_box(*entry) for entry in kept.values()], dtype=np.int64).reshape(-1, 2, 3)
+    listed = BoxList(np.array(list(kept), dtype=np.int64), boxes)
     top = {(x, y) for x, y, z in wanted if z == grid.z}
     above = [
         i for i, (g, s) in kept.items()
@@ -49,8 +48,10 @@ def test_against_sets_of_cells(entries, grid, shape, data):
         i for i, (g, s) in kept.items()
         if g.z + s.height == grid.z and top & {(x, y) for x, y, _ in cells(g, s)}
     ]  # fmt: skip
-    assert occupancy.touching(grid, shape, above=True) == above
-    assert occupancy.touching(grid, shape, above=False) == below
+    for occupied in (occupancy, listed):
+        assert occupied.collision(grid, shape) == min(overlapping, default=None)
+        assert occupied.touching(grid, shape, above=True) == above
+        assert occupied.touching(grid, shape, above=False) == below
 
 
 def test_removing_leaves_nothing_behind():

@@ -32,7 +32,7 @@ from bricksim_core.topology.grid import GridPose
 from bricksim_core.topology.ids import MAX_ID, as_id
 from bricksim_core.topology.joining import Merged, ends_in, merged_components
 from bricksim_core.topology.layout import ComponentLayout
-from bricksim_core.topology.occupancy import Occupancy
+from bricksim_core.topology.occupancy import BoxList, Occupancy, Occupied
 
 
 @dataclass(frozen=True)
@@ -437,7 +437,7 @@ class BrickTopologyGraph:
             kept_T_absorbed = stud_T_hole_frame.inverse()
 
         moved = {p: kept_T_absorbed @ grid for p, grid in absorbed.parts.items()}
-        occupancy = self._occupancy(kept)
+        occupancy = self._occupied(kept)
         for part_id, grid in moved.items():
             other = occupancy.collision(grid, self.part(part_id).shape)
             if other is not None:
@@ -451,12 +451,17 @@ class BrickTopologyGraph:
             joined += self._coincident(moved, kept, occupancy, skip=connection)
         for part_id, grid in moved.items():
             kept.parts[part_id] = grid
-            occupancy.add(part_id, grid, self.part(part_id).shape)
+            if kept.occupancy is not None:
+                kept.occupancy.add(part_id, grid, self.part(part_id).shape)
             self._component_of[part_id] = kept.id
         del self._components[absorbed.id]
+        layouts = self._layouts.get(kept.id), self._layouts.get(absorbed.id)
         for changed in (kept.id, absorbed.id):
             self._forget_layout(changed)
         self._insert(joined)
+        if layouts[0] is not None and layouts[1] is not None:
+            grids = np.array([moved[p] for p in layouts[1].part_ids.tolist()], dtype=np.int64)
+            self._layouts[kept.id] = layouts[0].joined(layouts[1].moved(grids), joined)
         return Joined(tuple(joined), kept.id, absorbed.id, kept_T_absorbed)
 
     def connect_all(self, connections: Iterable[Connection]) -> None:
@@ -629,7 +634,7 @@ class BrickTopologyGraph:
         self,
         moved: dict[int, GridPose],
         kept: Component,
-        occupancy: Occupancy,
+        occupancy: Occupied,
         skip: Connection,
     ) -> list[Connection]:
         """Connections of all coincident interface pairs between the kept and the moved parts."""
@@ -717,23 +722,15 @@ class BrickTopologyGraph:
             self._component_of[part_id] = piece.id
         return piece.id
 
-    def _occupancy(self, component: Component) -> Occupancy:
+    def _occupied(self, component: Component) -> Occupied:
+        """Where a component's parts are: of one that has been laid out, by that."""
+        layout = self._layouts.get(component.id)
+        if component.occupancy is None and layout is not None:
+            return BoxList(layout.part_ids, layout.boxes)
         if component.occupancy is None:
-            layout = self._layouts.get(component.id)
-            if layout is None:
-                component.occupancy = Occupancy()
-                for part_id, grid in component.parts.items():
-                    component.occupancy.add(part_id, grid, self.part(part_id).shape)
-            else:  # it knows the boxes already
-                boxes = layout.boxes.reshape(-1, 6).tolist()
-                component.occupancy = Occupancy.of(
-                    {
-                        part_id: (x0, y0, z0, x1, y1, z1)
-                        for part_id, (x0, y0, z0, x1, y1, z1) in zip(
-                            layout.part_ids.tolist(), boxes, strict=True
-                        )
-                    }
-                )
+            component.occupancy = Occupancy()
+            for part_id, grid in component.parts.items():
+                component.occupancy.add(part_id, grid, self.part(part_id).shape)
         return component.occupancy
 
     def _new_component(self) -> Component:

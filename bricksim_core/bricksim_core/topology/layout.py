@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from bricksim_core.parts import BrickShape
 from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.grid import IntArray, grid_boxes, part_poses
+
+if TYPE_CHECKING:
+    from bricksim_core.topology.graph import Connection
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +126,54 @@ class ComponentLayout:
         new.__dict__.update(zip(_PER_PART, own, strict=True), _kinds=(kinds, which))
         return new
 
+    def moved(self, grids: IntArray) -> ComponentLayout:
+        """The component in another grid frame, where its parts have other (N, 4) grid poses."""
+        return ComponentLayout(
+            self.part_ids, self.shapes, grids, self.connection_ids, self.stud_index,
+            self.hole_index, self.offsets, self.yaws,
+        )  # fmt: skip
+
+    def joined(self, other: ComponentLayout, connections: Sequence[Connection]) -> ComponentLayout:
+        """Together with another component, in its own frame too; what is known of the parts is
+        taken over.
+
+        Args:
+            other: The other component, in this one's grid frame.
+            connections: New ones, between the two.
+        """
+        part_ids = np.concatenate([self.part_ids, other.part_ids])
+        order = np.argsort(part_ids, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        part_ids, start = part_ids[order], len(self.part_ids)
+        ids = np.array([c.id for c in connections], dtype=np.int64)
+        ends = np.array([(c.stud_part, c.hole_part) for c in connections], dtype=np.int64)
+        stud, hole = np.searchsorted(part_ids, ends.reshape(-1, 2)).T
+        offsets = np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 2)
+        yaws = np.array([c.yaw for c in connections], dtype=np.int64)
+        connection_ids = np.concatenate([self.connection_ids, other.connection_ids, ids])
+        turn = np.argsort(connection_ids, kind="stable")
+
+        def of_all(*values: NDArray) -> NDArray:
+            return np.concatenate(values)[turn]
+
+        shapes = (*self.shapes, *other.shapes)
+        new = ComponentLayout(
+            part_ids=part_ids,
+            shapes=tuple([shapes[k] for k in order.tolist()]),
+            grids=np.concatenate([self.grids, other.grids])[order],
+            connection_ids=connection_ids[turn],
+            stud_index=of_all(place[self.stud_index], place[start + other.stud_index], stud),
+            hole_index=of_all(place[self.hole_index], place[start + other.hole_index], hole),
+            offsets=of_all(self.offsets, other.offsets, offsets),
+            yaws=of_all(self.yaws, other.yaws, yaws),
+        )
+        for name in _PER_PART:
+            if name in self.__dict__:
+                both = getattr(self, name), getattr(other, name)
+                new.__dict__[name] = np.concatenate(both)[order]
+        return new
+
 
 _PER_PART = (
     "dimensions",
@@ -132,4 +184,4 @@ _PER_PART = (
     "inertias",
     "boxes",
 )
-"""Cached properties that pieces take over."""
+"""Cached properties that pieces and joined components take over."""
