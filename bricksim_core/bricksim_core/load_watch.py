@@ -34,14 +34,14 @@ LONGEST_IMPACT = 0.05
 SOME_PARTS = 40
 """Parts of a component from which on examinations may go on in the next frames."""
 
-_FRAME = {50: 2.8, 200: 6.2, 1000: 12.0}
+_FRAME = {50: 3.0, 200: 6.0, 1000: 11.5}
 """What a frame with so many parts in large components may cost (`portions`)."""
 
-_USUAL, _USUAL_EACH, _PART, _PART_EACH = 0.6, 0.0012, 0.2, 0.0004
-"""What a frame costs besides the examinations, and each part of an engine step that was divided in
-it; and more for each of these components' parts."""
+_USUAL, _USUAL_EACH = 0.4, 0.0005
+"""What a frame costs besides the engine's steps and the examinations, and more for each of these
+components' parts."""
 
-_LATE = {100: 1.0, 200: 3.0, 1000: 8.0}
+_LATE = {50: 2.0, 200: 3.0, 1000: 8.0}
 """By parts, frames that wait above which they may cost as much more as there are more of them."""
 
 
@@ -298,9 +298,7 @@ class LoadWatch:
         chosen = [one for one, wanted in zip(self._watched.items(), stirred, strict=True) if wanted]
         quiet, impacts = self._pulses(steps, stirred, [watched for _, watched in chosen])
         late = max(len(watched.waiting) for _, watched in chosen)
-        divided = sum(len(report.parts) for report, _ in steps if report.parts)
-        many = self._many
-        allowance = Allowance(_amount(many, divided, late))
+        allowance = _allowance(self._many, [report for report, _ in steps], late)
         latest = self.detector.thresholds.lateness / self._frame + 1e-9
         for index, (component, watched) in enumerate(chosen):
             usual, over = quiet[index], impacts[index]
@@ -556,19 +554,19 @@ def _limits(many: int) -> tuple[float, float]:
         float(np.interp(many, list(by_parts), list(by_parts.values())))
         for by_parts in (_FRAME, _LATE)
     )
-    return whole, usual
+    return whole * max(1.0, many / max(_FRAME)), usual
 
 
-def _amount(many: int, divided: int, late: int) -> float:
+def _allowance(many: int, steps: Sequence[StepReport], late: int) -> Allowance:
     """What examinations may cost in a frame.
 
     Args:
         many: Parts in components of `SOME_PARTS` and more.
-        divided: Parts of the engine's steps that were divided.
+        steps: The frame.
         late: Frames that wait.
     """
     if many < SOME_PARTS:
-        return np.inf
+        return Allowance(np.inf)
     whole, usual = _limits(many)
-    spent = _USUAL + _USUAL_EACH * many + (_PART + _PART_EACH * many) * divided
-    return max(whole - spent, 0.0) * max(1.0, late / usual)
+    left = whole - _USUAL - _USUAL_EACH * many - sum(report.cost for report in steps)
+    return Allowance(max(left, 0.0) * max(1.0, late / usual), begin=late >= usual)

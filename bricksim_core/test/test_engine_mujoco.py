@@ -84,6 +84,23 @@ def test_two_runs_are_equal_bit_by_bit() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def test_the_cost_of_a_step_is_what_there_was_to_do() -> None:
+    """More in contact than in free fall, nothing asleep, and the same the second time."""
+
+    def costs() -> list[float]:
+        engine = make()
+        poses = [at(0.1 * i, 0.0, 0.02, (0.3, 0.2, 0.0)) for i in range(3)]
+        engine.update(
+            [], [body(i, brick_layout(BrickShape(4, 2), i), p) for i, p in enumerate(poses)]
+        )
+        return [engine.step().cost for _ in range(480)]
+
+    told = costs()
+    assert 0.0 < told[0] < max(told)
+    assert told[-1] == 0.0
+    assert costs() == told
+
+
 def test_update_keeps_the_others_bit_by_bit() -> None:
     """Positions, velocities and warm starts: with and without an update far away."""
 

@@ -145,6 +145,37 @@ def test_examinations_of_large_components_take_several_frames(size, height, fram
         assert late[connection][1:] == pytest.approx(load, rel=1e-3)
 
 
+class DearEngine(MujocoEngine):
+    """Says that there is no time left for anything else."""
+
+    def step(self) -> StepReport:
+        return replace(super().step(), cost=1e3)
+
+
+def test_what_a_frame_has_no_time_for_is_examined_in_time_nevertheless() -> None:
+    """The same breaks under the same loads as at once, none later than allowed, some later than
+    with the engine's own costs."""
+
+    def breaks(engine: MujocoEngine, lateness: float) -> dict[object, tuple[int, float]]:
+        limits = BreakageThresholds(lateness=lateness)
+        simulator = Simulator(engine, SimulatorConfig(breakage=limits))
+        tilted(simulator, 0.5, SMALL)
+        found = {}
+        for frame in range(32):
+            for event in simulator.step().events:
+                if event.cause is Cause.OVERLOAD:
+                    found[event.connection] = frame, event.utilization
+        return found
+
+    soon, usual, dear = (
+        breaks(MujocoEngine(), 0.0), breaks(MujocoEngine(), 0.15), breaks(DearEngine(), 0.15)
+    )  # fmt: skip
+    assert soon and soon.keys() == usual.keys() == dear.keys()
+    for connection, (frame, utilization) in soon.items():
+        assert frame <= usual[connection][0] < dear[connection][0] <= frame + 9
+        assert dear[connection][1] == pytest.approx(utilization, rel=1e-3)
+
+
 def test_a_snapshot_in_the_midst_of_an_examination_changes_nothing() -> None:
     """Neither for the simulator that goes on nor for one that returns to it, not even if what is
     examined is changed."""

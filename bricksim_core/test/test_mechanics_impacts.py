@@ -16,7 +16,7 @@ from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.protocol import Contacts, StepReport
 from bricksim_core.events import EventKind
-from bricksim_core.experiments.setup import rotation_from_degrees, standing
+from bricksim_core.experiments.setup import UNHURRIED, rotation_from_degrees, standing
 from bricksim_core.mechanics.bodies import Bodies, bodies_of
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.impacts import Span, Touch, rebounding, split_impacts, touch_of
@@ -175,9 +175,8 @@ def drop(structure: Structure, euler, **way):
 
 def empty(rate=60.0, substeps=4, constant=1 / 120, breakage=None) -> Simulator:
     """A simulator with nothing in it: frames a second, steps a frame, time constant of contacts."""
-    config = SimulatorConfig(
-        frame_rate=rate, substeps=substeps, breakage=breakage or BreakageThresholds()
-    )
+    limits = breakage or UNHURRIED.breakage
+    config = SimulatorConfig(frame_rate=rate, substeps=substeps, breakage=limits)
     contact = ContactParameters(time_constant=constant)
     engine = MujocoEngine(config.timestep, config.gravity, config.ground, contact)
     return Simulator(engine, config)

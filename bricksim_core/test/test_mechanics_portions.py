@@ -37,6 +37,15 @@ def test_a_frame_does_what_it_pays_for_and_always_something(amount, after) -> No
         assert result == ((sum(COSTS),) if portions == len(COSTS) else ())
 
 
+def test_what_cannot_be_paid_for_is_not_begun_without_leave() -> None:
+    task = Task(work([]))
+    poor = 0.5 * COSTS[0]
+    assert task.result(Allowance(poor, begin=False)) == ()
+    assert not Allowance(poor, begin=False).pays(COSTS[0])
+    assert Allowance(poor, begin=False).pays(COSTS[0], must=True)
+    assert Allowance(poor).pays(COSTS[0])
+
+
 def test_an_allowance_is_shared() -> None:
     allowance = Allowance(8.0)
     first, second = Task(work([])), Task(work([]))

@@ -125,6 +125,9 @@ class StepReport:
         fresh: All contacts of free components that are not still, the first of `contacts`; None if
             the engine does not tell.
         parts: The parts of the step, None if it was taken as a whole.
+        cost: Of the step: milliseconds of a core, told by how much there was to do and never by a
+            clock, so that what goes by it is the same on every machine; 0 if the engine does not
+            tell.
     """
 
     time: float
@@ -138,6 +141,7 @@ class StepReport:
     still: NDArray[np.bool_] | None = None
     fresh: Contacts | None = None
     parts: StepParts | None = None
+    cost: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ _ACCURACY = 1e-6
 _SET_UP, _SET_UP_EACH, _JOINED_EACH = 0.4, 0.0035, 0.0065
 """Cost of new equations of a component, and for each of its parts; where some are joined anew."""
 
-_BREAK, _BREAK_EACH = 4.0, 0.006
+_BREAK, _BREAK_EACH = 2.4, 0.0035
 """Cost of a break in the scene and the engine, and for each part of the component."""
 
 

@@ -29,17 +29,17 @@ class Allowance:
 
     Args:
         amount: Of it.
+        begin: Whether the first portion is paid for however dear it is.
     """
 
-    def __init__(self, amount: float) -> None:
-        self._left, self._untouched = amount, True
+    def __init__(self, amount: float, begin: bool = True) -> None:
+        self._left, self._free = amount, begin
 
     def pays(self, cost: float, must: bool = False) -> bool:
-        """Takes a cost off, unless it is too much; what must be paid and the first one are in any
-        case."""
-        if not (must or self._untouched) and cost > self._left:
+        """Takes a cost off, unless it is too much; what must be paid is in any case."""
+        if not (must or self._free) and cost > self._left:
             return False
-        self._left, self._untouched = self._left - cost, False
+        self._left, self._free = self._left - cost, False
         return True
 
 

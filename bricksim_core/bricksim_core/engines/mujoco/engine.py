@@ -56,6 +56,7 @@ from bricksim_core.engines.mujoco.stepping import (
     read_moved,
     read_state,
     repeated,
+    step_cost,
     step_parts,
     write_state,
 )
@@ -133,6 +134,7 @@ class MujocoEngine:
         self._pair_rows: dict[GeomPair, int] = {}
         self._wrenches: dict[int, Array] = {}
         self._reader = ContactReader()
+        self._cost = 0.0  # of the step under way
         capacity = Capacity().with_room()
         self._use(Pool(compile_spec(scene_spec(self._options, (), capacity)), capacity))
         self._data = mujoco.MjData(self._model)
@@ -428,6 +430,7 @@ class MujocoEngine:
         data, index = self._data, self._index
         resting, start = self._resting, data.time
         previous = (self._poses, self._twists)
+        self._cost = 0.0
         parts = None
         if self._nothing_moves():
             fresh, contacts = index.geoms.no_contacts, resting.contacts
@@ -457,6 +460,7 @@ class MujocoEngine:
             still=still,
             fresh=fresh,
             parts=parts,
+            cost=self._cost,
         )
 
     def _with_held(
@@ -560,6 +564,7 @@ class MujocoEngine:
         load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
+        self._cost += step_cost(data, len(index.part_ids))
         if not all_below(data.qvel, _MAX_SPEED):
             fast = ~(np.abs(data.qvel[index.dof]).max(axis=1, initial=0.0) < _MAX_SPEED)
             culprits = index.ids[index.free[fast]][:5].tolist()
