@@ -395,7 +395,8 @@ class Simulator:
         """Advances by one frame.
 
         Raises:
-            EngineError: The engine's state became unstable.
+            EngineError: The engine's state became unstable. The frame ends before that, with fewer
+                engine steps than others; its wrenches are used up.
         """
         if self._baseline is None:
             self.set_baseline()

@@ -19,6 +19,7 @@ from bricksim_core.assembly import AssemblyThresholds
 from bricksim_core.errors import (
     BrickSimError,
     CollisionError,
+    EngineError,
     PoseError,
     TopologyError,
     UnknownIdError,
@@ -735,3 +736,72 @@ def test_a_break_in_the_frame_of_a_refused_snap_is_followed(monkeypatch):
     assert connected.tolist() == sorted(simulator.graph.connections)
     for _ in range(3):
         simulator.step()
+
+
+# -- small and fast -------------------------------------------------------------------------
+
+
+def energy(simulator: Simulator, part_id: int) -> float:
+    """Kinetic energy of a single part and its potential energy over the ground [J]."""
+    shape = simulator.graph.part(part_id).shape
+    pose, twist = simulator.part_pose(part_id), simulator.part_twist(part_id)
+    spin = pose[:3, :3].T @ twist[3:]
+    height = (pose @ np.append(shape.com, 1.0))[2]
+    moving = shape.mass * twist[:3] @ twist[:3] + spin @ shape.inertia @ spin
+    return 0.5 * float(moving) + 9.81 * shape.mass * float(height)
+
+
+def test_small_bricks_may_spin_fast() -> None:
+    """Thrown at the ground at 40 m/s: an edge 4 mm from the middle that is stopped then means up to
+    10000 rad/s. They win no energy."""
+    spins = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        simulator = Simulator()
+        (part,) = simulator.spawn(single(BrickShape(1, 1, 1)), at(0, 0, 0.03)).values()
+        way = rng.normal(size=3) * [1, 1, -1]
+        velocity = 40.0 * way * np.sign([1, 1, -way[2]]) / np.linalg.norm(way)
+        pose = at(0, 0, 0.03, rng.normal(size=3))
+        simulator.teleport(part, pose, (*velocity, *20.0 * rng.normal(size=3)))
+        start = energy(simulator, part)
+        for _ in range(30):
+            simulator.step()
+            spins.append(np.linalg.norm(simulator.part_twist(part)[3:]))
+            assert energy(simulator, part) <= 1.01 * start
+    assert 1000.0 < max(spins) < 40.0 / 0.004
+
+
+@pytest.mark.parametrize("shape", [BrickShape(1, 1), BrickShape(1, 1, 1)], ids=str)
+@pytest.mark.parametrize("push", [(1.0, 0.0, 0.0), (0.7, 0.0, -0.7), (0.6, 0.5, -0.6)], ids=str)
+def test_a_newton_on_half_a_gram(shape: BrickShape, push: tuple[float, float, float]) -> None:
+    """Along the ground, where edges catch: no faster than F t / m, with no more energy than the
+    force has given, and at first as fast as friction leaves it."""
+    simulator = Simulator()
+    (part,) = simulator.spawn(single(shape)).values()
+    given, com = energy(simulator, part), np.append(shape.com, 1.0)
+    along, friction = math.hypot(*push[:2]), 0.5 * (9.81 * shape.mass - push[2])
+    for frame in range(1, 11):
+        before = simulator.part_pose(part)
+        simulator.apply_wrench(part, (*push, 0.0, 0.0, 0.0))
+        simulator.step()
+        given += float(np.array(push) @ ((simulator.part_pose(part) - before) @ com)[:3])
+        assert energy(simulator, part) <= 1.01 * given
+        speed, per_force = np.linalg.norm(simulator.part_twist(part)[:2]), frame / 60.0 / shape.mass
+        assert speed <= along * per_force
+        assert frame > 1 or speed >= 0.95 * (along - friction) * per_force
+
+
+def test_what_is_too_fast_is_named_with_its_speed() -> None:
+    """1 N gives half a gram 39 m/s in a frame; the 26th one would end at 1008 m/s."""
+    simulator = Simulator()
+    (part,) = simulator.spawn(single(BrickShape(1, 1)), at(0, 0, 0.1)).values()
+    reached = []
+    with pytest.raises(EngineError, match=r"component 0 at 1\d{3} m/s, expected less than 1000 m"):
+        while True:
+            simulator.apply_wrench(part, (0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
+            simulator.step()
+            reached.append(float(simulator.part_twist(part)[2]))
+    assert len(reached) == 25
+    upwards = simulator.part_twist(part)[2]
+    assert reached[-1] < upwards < 1000.0  # the engine steps before the one that failed count
+    assert simulator.step().twist[0, 2] == pytest.approx(upwards - 9.81 / 60.0)

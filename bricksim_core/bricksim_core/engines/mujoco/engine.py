@@ -79,7 +79,8 @@ from bricksim_core.topology.layout import IntArray
 mujoco.set_mju_user_warning(logging.getLogger(__name__).warning)
 
 _MAX_SPEED = 1e3
-"""Speed [m/s, rad/s x 1 m] above which a state counts as unstable; a dropped brick does 10."""
+"""Speed of a body's points [m/s] or of a robot's joints [rad/s, m/s] above which a state counts as
+unstable. A brick of one stud that catches the ground with an edge at 10 m/s spins at more rad/s."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -566,12 +567,7 @@ class MujocoEngine:
         mujoco.mj_step(model, data)
         self._cost += step_cost(data, len(index.part_ids))
         if not all_below(data.qvel, _MAX_SPEED):
-            fast = ~(np.abs(data.qvel[index.dof]).max(axis=1, initial=0.0) < _MAX_SPEED)
-            culprits = index.ids[index.free[fast]][:5].tolist()
-            raise EngineError(
-                f"the state became unstable in the step to {self.time:.4f} s:"
-                f" {f'components {culprits}' if culprits else 'a robot'}"
-            )
+            self._require_stable()
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
         rows = self._reader.read(data, index.geoms, dt)
@@ -579,6 +575,31 @@ class MujocoEngine:
             contacts = self._reader.contacts(index.geoms, rows)
             carry_gripped(model, data, index, contacts, before, dt)
         return rows
+
+    def _require_stable(self) -> None:
+        """Raises the error that something is too fast, if it is (NaN is)."""
+        index = self._index
+        twists = self._data.qvel[index.dof].reshape(-1, 2, 3)
+        with np.errstate(over="ignore"):
+            linear, angular = np.linalg.norm(twists, axis=2).T
+        speed = linear + angular * index.around.reach[:-1]
+        fast = np.flatnonzero(~(speed < _MAX_SPEED))[:5]
+        culprits = [
+            f"component {component} at {value:.4g} m/s"
+            for component, value in zip(
+                index.ids[index.free[fast]].tolist(), speed[fast].tolist(), strict=True
+            )
+        ]
+        culprits += [
+            f"robot {name!r}"
+            for name, robot in index.robots.items()
+            if not all_below(self._data.qvel[robot.dof], _MAX_SPEED)
+        ]
+        if culprits:
+            raise EngineError(
+                f"the state became unstable in the step to {self.time:.4f} s:"
+                f" {', '.join(culprits)}, expected less than {_MAX_SPEED:.0f} m/s (joints: rad/s)"
+            )
 
     def _load_wrenches(self) -> float:
         """Hands wrenches to MuJoCo; returns the greatest force over mass [m/s^2]."""
