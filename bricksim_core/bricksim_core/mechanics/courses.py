@@ -26,6 +26,9 @@ _SPANS = 24
 _WORTH = 1.5
 """Times the shortest span up to which one in which forces change is not tried again with that."""
 
+_STEADY = 2
+"""Joints that slide up to which forces may well be the same until all stops."""
+
 _GONE = 1e-5
 """Part of the energy at the start of a step that counts as none."""
 
@@ -112,6 +115,8 @@ class Course:
         far = bodies.count >= _MANY and bool((likely <= _FAR * spare[bodies.crossing]).all())
         self._precision = _ROUGH if far else _FINE
         self._span = min(dt, stops)
+        if not through and np.count_nonzero(self._rate > FAINT * self._rate.max()) > _STEADY:
+            self._span *= self._precision.shortest  # which it would be cut to
 
     def begin(self) -> Portions[Outset]:
         """The first span, as long as nothing came apart.
