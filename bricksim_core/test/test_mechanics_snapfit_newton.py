@@ -16,6 +16,7 @@ from mechanics_cases import (
 )
 from snapfit_truth import PointForces
 
+from bricksim_core.mechanics.portions import at_once
 from bricksim_core.mechanics.snapfit import SnapFitModel, newton, whole
 from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
@@ -41,6 +42,50 @@ def pushed_wall(wide: int, high: int, share: float):
     loads[-wide, 0] += 0.1
     factor = SnapFitModel().system(layout, anchored).safety_factor(loads).factor
     return layout, anchored, share * factor * loads
+
+
+def test_large_structures_go_on_from_the_last_active_set(monkeypatch):
+    """A wall of 400 bricks, 751 joints, at four times its limit if none yields. The search
+    among few members ends as soon as they are many, and other loads begin with what Newton's method
+    found for these."""
+    bricks = [f"4x2 ({4 * i + 2 * (k % 2)},4,{k})" for k in range(40) for i in range(10)]
+    layout, anchored = single_component(text_structure("\n".join(bricks), (44, 10)))
+    system = SnapFitModel().system(layout, anchored)
+    loads = weights(layout)
+    push = np.zeros_like(loads)
+    push[205, 0] = 1.0
+    loads += 4.0 / system.bonded(push).utilization.max() * push
+    factored = []
+    tangent = NewtonSolver.tangent
+
+    def watched(*args):
+        factored.append(len(args[1]))
+        return tangent(*args)
+
+    monkeypatch.setattr(NewtonSolver, "tangent", watched)
+    first = system.solve(loads)
+    assert np.count_nonzero(first.utilization > 0.999) > 100
+    assert 0 < len(system._solver.kept.slot) < 200
+    cold = len(factored)
+    factored.clear()
+    later = system.solve(1.01 * loads)
+    assert 0 < len(factored) < cold / 4
+    again = SnapFitModel().system(layout, anchored).solve(1.01 * loads)
+    assert later.utilization == pytest.approx(again.utilization, abs=1e-5)
+
+
+def test_a_search_ends_where_its_active_set_grows_too_large():
+    layout, anchored, loads = pushed_wall(3, 4, 1.4)
+    system = SnapFitModel().system(layout, anchored)
+    displacements = system._structure.displacements(system._free_loads(loads)[0])
+    none = np.zeros(0, dtype=np.int64)
+    full = system._solver.solve(displacements, none)
+    assert full is not None
+    entered = len(system._solver.kept.slot)
+    again = SnapFitModel().system(layout, anchored)
+    most = len(full.members) // 2
+    assert at_once(again._solver.solving(displacements, none, most=most)) is None
+    assert len(again._solver.kept.slot) < entered
 
 
 @pytest.mark.parametrize(("wide", "high"), [(2, 3), (3, 4), (5, 2)])

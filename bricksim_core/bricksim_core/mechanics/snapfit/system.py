@@ -40,6 +40,7 @@ from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
     MAX_KEPT,
+    MAX_MEMBERS,
     PUSH_TOLERANCE,
     TOLERANCE,
     Equations,
@@ -72,6 +73,9 @@ set."""
 
 QUICK = 3
 """Changes of the active set, and one for 16 joints, after which that method gives a guess."""
+
+LONG = 40
+"""Changes after which Newton's method is as quick in any case."""
 
 ROWS_FROM = 16
 """Joints whose rows are asked for from which on the rows of all of them are made, and kept."""
@@ -507,14 +511,18 @@ class SnapFitSystem:
         wrench = self._structure.wrenches(displacements)
         over = np.count_nonzero(self._greatest(wrench) > self._limits.limit + TOLERANCE)
         joints = len(wrench)
-        known = len(guess) > 0 or joints >= SMALL
-        if known and max(len(guess), over) <= max(FEW, joints // 8):
-            pivots = QUICK + joints // 16
-            yielded = yield from self._solver.solving(displacements, guess, pivots)
+        known, large = len(guess) > 0 or joints >= SMALL, joints >= LARGE
+        few, pivots = max(FEW, joints // 8), QUICK + joints // 16
+        if known and max(len(guess), over) <= few:
+            # Of large ones Newton's method is quicker as soon as the set grows beyond these.
+            limits = (min(pivots, LONG), few) if large else (pivots, MAX_MEMBERS)
+            yielded = yield from self._solver.solving(displacements, guess, *limits)
             if yielded is not None:
                 return yielded
-        if joints >= LARGE:
-            yielded = self._newton.solve(free_loads, np.zeros(0, dtype=np.int64))
+        if large:
+            none = np.zeros(0, dtype=np.int64)
+            yielded = self._newton.solve(free_loads, guess) if len(guess) else None
+            yielded = yielded or self._newton.solve(free_loads, none)
             return yielded or self._newton.solve_softly(free_loads)
         guess = self._whole.likely(free_loads, wrench)
         many = len(guess) > MANY

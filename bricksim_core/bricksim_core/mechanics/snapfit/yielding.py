@@ -413,7 +413,11 @@ class YieldSolver:
         return at_once(self.solving(displacements, guess, pivots))
 
     def solving(
-        self, displacements: Array, guess: IntArray, pivots: int | None = None
+        self,
+        displacements: Array,
+        guess: IntArray,
+        pivots: int | None = None,
+        most: int = MAX_MEMBERS,
     ) -> Portions[Yielded | None]:
         """Lets the structure yield.
 
@@ -425,14 +429,14 @@ class YieldSolver:
             displacements: (F,) response of the bonded structure to the loads.
             guess: Members that are likely to be active.
             pivots: Changes of the active set before it gives up; None: `MAX_PIVOTS`.
+            most: Members of the active set up to which it goes on.
 
         Returns:
-            The solution, None if rounding, more than ``pivots`` changes or more than
-            `MAX_MEMBERS` members of the active set stood in the way.
+            The solution, None if rounding or more changes or members stood in the way.
         """
         for softer in SOFTENED:
             try:
-                yielded = yield from self._solved(displacements, guess, pivots, softer)
+                yielded = yield from self._solved(displacements, guess, pivots, most, softer)
             except _StalledError:
                 continue
             except SlowError:
@@ -443,7 +447,12 @@ class YieldSolver:
         return None
 
     def _solved(
-        self, displacements: Array, guess: IntArray, pivots: int | None, softer: float
+        self,
+        displacements: Array,
+        guess: IntArray,
+        pivots: int | None,
+        most: int,
+        softer: float,
     ) -> Portions[Yielded | None]:
         """`solving` with a multiple of the softness."""
         parts = self._structure.size / 6
@@ -453,7 +462,7 @@ class YieldSolver:
             members = np.union1d(guess, np.flatnonzero(search.value))
             seen: set[bytes] = set()
             for pivot in range(MAX_PIVOTS if pivots is None else pivots):
-                if len(members) > MAX_MEMBERS:
+                if len(members) > most:
                     return None
                 new = sum(member not in self.kept.slot for member in members.tolist())
                 yield _CHANGE + (_CHANGE_EACH + new * _COLUMN_EACH) * parts
