@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes an assembly episode as a rosbag2 folder: MCAP files and metadata.yaml.
 
-The layout is that of rosbag2 version 9 (Jazzy). Chunks are small and written as they fill, and
+The layout is that of rosbag2 version 9 (Jazzy). Chunks are written as they fill, and
 metadata.yaml is renewed with every flush, so that what was written can be read after a crash.
 """
 
@@ -17,8 +17,9 @@ from typing import Any, BinaryIO
 import yaml
 from mcap.writer import CompressionType, Writer
 
-CHUNK_SIZE = 64 * 1024
-"""Bytes of a chunk: what a crash may cost at most."""
+CHUNK_SIZE = 1024 * 1024
+"""Bytes of a chunk, each of which is compressed by itself: several frames of many bricks, of which
+most repeat what they were before. What a recorder that is killed may lose at most."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ class EpisodeWriter:
     def _begin(self, time: int) -> _File:
         path = self.folder / f"{self.folder.name}_{len(self._files)}.mcap"
         stream = path.open("wb")
-        writer = Writer(stream, chunk_size=CHUNK_SIZE, compression=CompressionType.ZSTD)
+        chunk_size = min(CHUNK_SIZE, self._split_bytes or CHUNK_SIZE)
+        writer = Writer(stream, chunk_size=chunk_size, compression=CompressionType.ZSTD)
         writer.start(profile="ros2", library="bricksim_ros")
         file = _File(path, stream, writer)
         for channel in self._channels.values():

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from rclpy.serialization import serialize_message
@@ -123,7 +124,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from typing import Any
 from test_ros_episode_writer import _write
-writer = _write(Path({str(tmp_path / "bag")!r}), 20000)
+writer = _write(Path({str(tmp_path / "bag")!r}), 60000)
 writer.flush()
 print("written", flush=True)
 time.sleep(600)
@@ -136,12 +137,12 @@ time.sleep(600)
     episode = read_episode(tmp_path / "bag")
     assert episode.truncated
     assert len(episode.topologies) == 1
-    # At most the last chunk is lost: 64 KiB of messages of some 40 bytes each, 10 ms apart.
-    assert episode.end == pytest.approx(1.0 + 199.99, abs=30.0)
+    # At most the last chunk is lost: 1 MiB of messages of 43 bytes each, 10 ms apart.
+    assert episode.end == pytest.approx(1.0 + 599.99, abs=250.0)
 
 
 def test_a_damaged_bag_is_read_up_to_the_damage(tmp_path: Path) -> None:
-    _write(tmp_path / "bag", 20000).close()
+    _write(tmp_path / "bag", 60000).close()
     (file,) = (tmp_path / "bag").glob("*.mcap")
     data = bytearray(file.read_bytes())
     for place in range(len(data) // 2, len(data) // 2 + 20_000, 997):
@@ -150,7 +151,18 @@ def test_a_damaged_bag_is_read_up_to_the_damage(tmp_path: Path) -> None:
     episode = read_episode(tmp_path / "bag")
     assert episode.truncated
     assert len(episode.topologies) == 1
-    assert 1.0 < episode.end < 1.0 + 199.99
+    assert 1.0 < episode.end < 1.0 + 599.99
+
+
+def test_what_stays_as_it_was_takes_little_room(tmp_path: Path) -> None:
+    """Messages as large as those of a thousand bricks at rest."""
+    same = np.random.default_rng(0).bytes(100_000)
+    writer = EpisodeWriter(tmp_path / "bag", _channels())
+    for step in range(100):
+        writer.write("/clock", _clock(step) + same, step)
+    writer.close()
+    (file,) = (tmp_path / "bag").glob("*.mcap")
+    assert file.stat().st_size < 0.15 * 100 * len(same)
 
 
 def test_a_bag_is_never_written_over(tmp_path: Path) -> None:
