@@ -202,6 +202,7 @@ def _loads(texts: Sequence[str]) -> dict[int, tuple[float, ...]]:
 
 def _load(text: str) -> tuple[int, tuple[float, ...]]:
     part, _, numbers = text.partition("=")
+    # No id has more digits (`topology.ids`).
     if not re.fullmatch(r"\s*-?[0-9]{1,16}\s*", part) or "=" not in text:
         raise typer.BadParameter(
             f"--load is {text!r}, expected PART=FX,FY,FZ or PART=FX,FY,FZ,TX,TY,TZ"
