@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from bricksim_core.assembly.types import Candidate
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.graph import Connection
 from bricksim_core.topology.layout import IntArray
@@ -32,7 +33,7 @@ class Cause(StrEnum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ConnectionEvent:
     """One connection began or ended.
 
@@ -78,7 +79,7 @@ class SolverNote:
     message: str
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class StepResult:
     """Everything that happened in one simulator step.
 

@@ -24,6 +24,7 @@ from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
+from bricksim_core.records import record
 from bricksim_core.scene import PartTable, Scene
 from bricksim_core.spatial import Array, cross, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
@@ -45,7 +46,7 @@ _LATE = {50: 2.0, 200: 3.0, 1000: 8.0}
 """By parts, frames that wait above which they may cost as much more as there are more of them."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Pulse:
     """Loads of some steps in a row.
 
@@ -106,7 +107,7 @@ class _Pulse:
         return replace(self, total=total * PITCHES, change=self.change + more)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Due:
     """What a component has gone through, to be examined.
 
@@ -376,7 +377,8 @@ class LoadWatch:
         # What is still does not touch anything that is not, but for what the world holds. In the
         # frame in which it falls asleep it is examined once more, and stands on its contacts then.
         rows = self._bodies.loaded[wanted]
-        still = any(r.still is not None and r.still[rows].any() for r, _ in steps)
+        told = [r.still[rows] for r, _ in steps if r.still is not None]
+        still = bool(told) and bool(np.concatenate(told).any())
         whole = steps_of([r for r, _ in steps], still=still or bool(bodies.held.any()))
         row = without_wedges(whole, bodies)
         applied = [wrenches for report, wrenches in steps for _ in range(len(report.parts or (0,)))]

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.parts import PLATE_HEIGHT, STUD_HEIGHT, STUD_PITCH
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -19,7 +19,7 @@ _NO_AREA = 1e-9
 """Share of an interface's area that is seen along the other's normal, below which it is none."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Alignment:
     """Alignment of P stud interfaces with hole interfaces.
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.protocol import NO_PART, STUD_SHAPE, StepReport
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Presses:
     """Pressing forces of P pairs.
 

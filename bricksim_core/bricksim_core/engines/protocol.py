@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.parts import Color
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -30,7 +31,7 @@ STUD_SHAPE = 1
 """Contact shape id of the slab that stands for a brick's studs."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class BodySpec:
     """A component as the engine is given it.
 
@@ -52,7 +53,7 @@ class BodySpec:
     colors: tuple[Color, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Contacts:
     """Contacts of one engine step that touch at least one brick; M rows.
 
@@ -86,7 +87,7 @@ class Contacts:
         return len(self.part_a)
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class StepParts:
     """A step as the engine took it where it divided it: D shorter ones in a row, all as long.
 
@@ -106,7 +107,7 @@ class StepParts:
         return len(self.first) - 1
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class StepReport:
     """What one engine step did. K components, sorted by id.
 

@@ -19,6 +19,7 @@ from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
 from bricksim_core.mechanics.types import ComponentSystem, ConnectionModel, Solution, SolveStatus
 from bricksim_core.membership import are_in
 from bricksim_core.parts import STUD_PITCH
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
 
@@ -140,7 +141,7 @@ class BreakCriterion(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Finding:
     """What the detector says of one component in one step.
 

@@ -88,7 +88,7 @@ class StepLoads:
         Args:
             durations: (S, W) for how long each step counts [s].
         """
-        return np.einsum("sw,swi->wi", durations, self._rates)
+        return _velocity_changes(durations, self._rates)
 
 
 def _acting(
@@ -389,6 +389,17 @@ def _summed(
         weight = weights[step[m], owner[p]]
         for i in range(6):
             loads[p, i] += weight * wrench[m, i]
+
+
+@compiled
+def _velocity_changes(durations: Array, rates: Array) -> Array:
+    """See `StepLoads.velocity_changes`; ``rates``: (S, W, 6) [m/s^2, rad/s^2]."""
+    changes = np.zeros(rates.shape[1:])
+    for s in range(len(rates)):
+        for k in range(len(changes)):
+            for i in range(6):
+                changes[k, i] += durations[s, k] * rates[s, k, i]
+    return changes
 
 
 @compiled

@@ -14,7 +14,6 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +45,7 @@ from bricksim_core.mechanics.snapfit.balance import balance_of
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import Joints
 from bricksim_core.mechanics.snapfit.pushes import Pushes
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -74,7 +74,7 @@ _PORTION, _USUAL = 1.0, 10
 """Cost of the steps that are done at a time; how many are usual."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Parts:
     """The parts of a component as bodies.
 

@@ -11,7 +11,6 @@ but short force alone does nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +38,7 @@ from bricksim_core.mechanics.snapfit.pushes import Pushes, pushes_of
 from bricksim_core.mechanics.snapfit.system import SnapFitSystem
 from bricksim_core.mechanics.types import ComponentSystem, Solution, SolveStatus
 from bricksim_core.membership import are_in, places_in
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -88,7 +88,7 @@ class Sliding(NamedTuple):
     severity: Array
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class _Moving:
     """Parts that move against their component.
 
@@ -153,6 +153,8 @@ class SlipCriterion:
     def __init__(self, constants: SnapFitConstants = SnapFitConstants()) -> None:
         self._constants = constants
         self._slips: dict[int, float] = {}
+        # Their ids and values as arrays, until they change.
+        self._listed: tuple[IntArray, Array] | None = None
         self._moving: tuple[_Moving, ...] = ()
 
     def failed(
@@ -209,7 +211,8 @@ class SlipCriterion:
     def forget(self, connection_ids: tuple[int, ...]) -> None:
         """Drops the slip of connections that have ended."""
         for connection in connection_ids:
-            self._slips.pop(connection, None)
+            if self._slips.pop(connection, None) is not None:
+                self._listed = None
 
     def follow(self, layouts: Sequence[ComponentLayout]) -> None:
         """Drops all motion but that in these components."""
@@ -236,15 +239,16 @@ class SlipCriterion:
     def restore(self, snapshot: Any) -> None:
         """Returns to a snapshot."""
         slips, self._moving = snapshot
-        self._slips = dict(slips)
+        self._slips, self._listed = dict(slips), None
 
     def _distances(self, layout: ComponentLayout) -> Array:
         """(C,) slips of a component's connections [m]."""
         if not self._slips:
             return np.zeros(len(layout.connection_ids))
-        known = np.fromiter(self._slips, dtype=np.int64)
-        values = np.fromiter(self._slips.values(), dtype=np.float64)
-        return _found(layout.connection_ids, known, values)
+        if self._listed is None:
+            known = np.fromiter(self._slips, dtype=np.int64)
+            self._listed = known, np.fromiter(self._slips.values(), dtype=np.float64)
+        return _found(layout.connection_ids, *self._listed)
 
     def _known(self, layout: ComponentLayout) -> Array | None:
         """(N, 6) scaled twists of the parts, None if none slides."""
@@ -312,6 +316,7 @@ class SlipCriterion:
                 spare - slip,
             )  # fmt: skip
             slip, twists = slip + motion.slip, motion.twists
+        self._listed = None
         for index in np.flatnonzero(slip).tolist():
             connection = int(layout.connection_ids[index])
             self._slips[connection] = self._slips.get(connection, 0.0) + float(slip[index])

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from bricksim_core.engines.contact_lists import join_contacts, take_contacts, weaker_contacts
 from bricksim_core.engines.protocol import Contacts, StepParts, StepReport
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Steps:
     """S steps of the same K components.
 

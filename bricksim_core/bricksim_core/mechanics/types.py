@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.mechanics.portions import Portions
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
@@ -29,7 +30,7 @@ class SolveStatus(StrEnum):
     """No solver answered; utilizations are NaN and nothing may be concluded."""
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Solution:
     """Internal forces of one component under given loads.
 

@@ -488,7 +488,7 @@ class MujocoEngine:
         return (
             not self._robots
             and not self._wrenches
-            and bool(self._resting.asleep.all())
+            and self._resting.everything
             and not self._data.xfrc_applied.any()
         )
 

@@ -123,7 +123,7 @@ def count_once(asleep: NDArray[np.int32], before: NDArray[np.int32], last: bool)
 
 def step_cost(data: mujoco.MjData, bricks: int) -> float:
     """Cost of the last MuJoCo step with so many bricks; see `StepReport.cost`."""
-    iterations = int(data.solver_niter[: max(1, data.nisland)].max())
+    iterations = max(data.solver_niter[: max(1, data.nisland)].tolist())
     return _STEP + _STEP_EACH * bricks + _ROW * data.nefc * iterations
 
 
@@ -276,19 +276,23 @@ class Resting:
     Args:
         asleep: (F,) which free bodies sleep.
         contacts: Their contacts.
+
+    Attributes:
+        everything: Whether all of them sleep.
     """
 
     def __init__(self, asleep: NDArray[np.bool_], contacts: Contacts) -> None:
         self.asleep = asleep
         self.contacts = contacts
+        self.everything = bool(asleep.all())
 
     def after(
         self, data: mujoco.MjData, index: SceneIndex, contacts: Contacts
     ) -> tuple[Resting, Contacts]:
         """What rests after a step with some contacts, and which went on resting in it."""
-        asleep = data.tree_asleep[index.tree] >= 0
-        if bool((asleep == self.asleep).all()):
+        if _as_before(data.tree_asleep, index.tree, self.asleep):
             return self, self.contacts
+        asleep = data.tree_asleep[index.tree] >= 0
         kept = take_contacts(self.contacts, _all_still(index, self.contacts, asleep))
         new = take_contacts(contacts, _all_still(index, contacts, asleep))
         return Resting(asleep, join_contacts([kept, new])), kept
@@ -317,6 +321,23 @@ class Resting:
         a, b = self.contacts.part_a, self.contacts.part_b
         rows = are_in(a, part_ids) | are_in(b, part_ids)
         return set(np.concatenate([a[rows], b[rows]]).tolist()) - {NO_PART}
+
+
+@compiled
+def _as_before(
+    counts: NDArray[np.int32], tree: NDArray[np.intp], asleep: NDArray[np.bool_]
+) -> bool:
+    """Whether the same free bodies sleep as before.
+
+    Args:
+        counts: MuJoCo's counts (`tree_asleep`) of all trees, not negative for what sleeps.
+        tree: (F,) trees of the free bodies.
+        asleep: (F,) which of these slept.
+    """
+    same = True
+    for f in range(len(tree)):
+        same = same and (counts[tree[f]] >= 0) == asleep[f]
+    return same
 
 
 def _all_still(

@@ -66,6 +66,28 @@ class ChangeBound:
         )
         return float(np.sqrt(flow))
 
+    def bears(self, root_energy: float, utilization: Array, tolerance: float) -> bool:
+        """Whether no utilization can change by more than a tolerance, nor any get beyond 1.
+
+        Args:
+            root_energy: Of the change.
+            utilization: (C,) before it.
+            tolerance: [-]
+        """
+        return _bears(self.per_utilization, root_energy, utilization, tolerance)
+
+
+@compiled
+def _bears(
+    per_utilization: Array, root_energy: float, utilization: Array, tolerance: float
+) -> bool:
+    """See `ChangeBound.bears`."""
+    for c in range(len(utilization)):
+        error = per_utilization[c] * root_energy
+        if not (error <= tolerance and utilization[c] + error <= 1.0):
+            return False
+    return True
+
 
 @compiled
 def _per_energy(

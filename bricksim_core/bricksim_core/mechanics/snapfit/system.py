@@ -393,17 +393,13 @@ class SnapFitSystem:
         if self._elastic is None or self._last is None:
             return False
         known, farthest = self._elastic
-        change = free_loads - known
-        if np.abs(change).max(initial=0.0) > _HARDLY * self._weight:
+        change, greatest = _changed(known, free_loads, self._structure.free, len(self._held))
+        if greatest > _HARDLY * self._weight:
             return False
-        every = np.zeros(6 * len(self._held))
-        every[self._structure.free] = change
         bound = self._bound
-        root = bound.root_energy(every.reshape(-1, 6))
-        error = bound.per_utilization * root
+        root = bound.root_energy(change)
         return (
-            bool(np.all(error <= tolerance))
-            and bool(np.all(self._last[1].utilization + error <= 1.0))
+            bound.bears(root, self._last[1].utilization, tolerance)
             and 2.0 * (farthest + bound.per_displacement * root) < self._least_gap
         )
 
@@ -593,6 +589,26 @@ def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, 
     ground = spread_push(-pull_moments(yielded.wrench[count:] * PITCHES), footprint)
     push = np.maximum(yielded.push, 0.0)
     return studs, np.concatenate([corners.reshape(-1), ground.reshape(-1), push])
+
+
+@compiled
+def _changed(before: Array, now: Array, free: IntArray, parts: int) -> tuple[Array, float]:
+    """How loads differ.
+
+    Args:
+        before: (F,) scaled loads of what can move [N].
+        now: (F,) others.
+        free: (F,) where these are among the loads of all parts.
+        parts: N
+
+    Returns:
+        (N, 6) the difference, 0 where nothing can move, and the greatest of its entries.
+    """
+    change, greatest = np.zeros(6 * parts), 0.0
+    for k in range(len(free)):
+        change[free[k]] = now[k] - before[k]
+        greatest = max(greatest, abs(float(change[free[k]])))
+    return change.reshape(-1, 6), greatest
 
 
 @compiled

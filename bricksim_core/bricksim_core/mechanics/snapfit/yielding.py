@@ -27,6 +27,7 @@ from bricksim_core.mechanics.portions import Portions, at_once
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
 from bricksim_core.mechanics.snapfit.joints import ROWS
+from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -134,7 +135,7 @@ class Limits:
         return (over * ROWS + worst)[most > TOLERANCE], most[most > TOLERANCE]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Yielded:
     """Solution of the complementarity problem.
 
