@@ -27,7 +27,7 @@ def sizes(*shapes: BrickShape) -> np.ndarray:
 
 
 def align_one(stud: BrickShape, hole: BrickShape, world_T_hole: Array, world_T_stud: Array):
-    return align(world_T_stud[None], sizes(stud), world_T_hole[None], sizes(hole))
+    return align(np.array([world_T_stud, world_T_hole]), sizes(stud, hole), np.array([[0, 1]]))
 
 
 # -- geometry -------------------------------------------------------------------------------

@@ -48,9 +48,7 @@ class Alignment:
         return (self.overlap[:, 2] > self.overlap[:, 0]) & (self.overlap[:, 3] > self.overlap[:, 1])
 
 
-def align(
-    world_T_stud: Array, stud_size: IntArray, world_T_hole: Array, hole_size: IntArray
-) -> Alignment:
+def align(world_T_part: Array, sizes: IntArray, pairs: IntArray) -> Alignment:
     """Compares pairs of parts with the nearest exact connection.
 
     Height and lateral error are taken at the middle of the overlap, where the studs are, not at the
@@ -58,13 +56,14 @@ def align(
     tilt would read as a large shift. Without yaw and tilt error the two are the same.
 
     Args:
-        world_T_stud: (P, 4, 4) part frames of the lower parts [m].
-        stud_size: (P, 3) their lengths, widths [studs] and heights [plates].
-        world_T_hole: (P, 4, 4) part frames of the upper parts [m].
-        hole_size: (P, 3) their sizes.
+        world_T_part: (N, 4, 4) poses of parts [m].
+        sizes: (N, 3) their lengths, widths [studs] and heights [plates].
+        pairs: (P, 2) which of them are the lower and the upper parts.
     """
-    grid, errors = np.empty((len(stud_size), 7), dtype=np.int64), np.empty((4, len(stud_size)))
-    _align(world_T_stud, stud_size, world_T_hole, hole_size, grid, errors)
+    count = len(pairs)
+    grid, overlap = np.empty((count, 3), dtype=np.int64), np.empty((count, 4), dtype=np.int64)
+    errors = np.empty((4, count))
+    _align(world_T_part, sizes, pairs, grid, overlap, errors)
     height, tilt, yaw, position = errors
     return Alignment(
         offset=grid[:, :2],
@@ -73,34 +72,35 @@ def align(
         tilt=tilt,
         yaw_error=yaw,
         position_error=position,
-        overlap=grid[:, 3:],
+        overlap=overlap,
     )
 
 
 @compiled
 def _align(
-    world_T_stud: Array,
-    stud_size: IntArray,
-    world_T_hole: Array,
-    hole_size: IntArray,
+    world_T_part: Array,
+    sizes: IntArray,
+    pairs: IntArray,
     grid: IntArray,
+    overlap: IntArray,
     errors: Array,
 ) -> None:
     """Writes what `align` hands back.
 
     Args:
-        world_T_stud: (P, 4, 4) like the next three, see `align`.
-        stud_size: (P, 3)
-        world_T_hole: (P, 4, 4)
-        hole_size: (P, 3)
-        grid: (P, 7) to be written: offset, yaw, overlap.
+        world_T_part: (N, 4, 4) like the next two, see `align`.
+        sizes: (N, 3)
+        pairs: (P, 2)
+        grid: (P, 3) to be written: offset, yaw.
+        overlap: (P, 4) to be written.
         errors: (4, P) to be written: height [m], tilt [rad], yaw [rad], position [m].
     """
     turn, shift = np.empty((3, 3)), np.empty(3)
     extent = np.empty(2, dtype=np.int64)
     centre, middle = np.empty(2), np.empty(2)
-    for p in range(len(stud_size)):
-        below, above = world_T_stud[p], world_T_hole[p]
+    for p in range(len(pairs)):
+        below, above = world_T_part[pairs[p, 0]], world_T_part[pairs[p, 1]]
+        stud_size, hole_size = sizes[pairs[p, 0]], sizes[pairs[p, 1]]
         for i in range(3):
             for j in range(3):
                 turn[i, j] = (
@@ -117,12 +117,12 @@ def _align(
         quarters = round(angle / _QUARTER)
         yaw = quarters % 4
         for k in range(2):
-            extent[k] = hole_size[p, 1 - k if yaw % 2 else k]
+            extent[k] = hole_size[1 - k if yaw % 2 else k]
             # Centre of the hole interface in the stud interface frame, in studs from the least
             # corner.
-            centre[k] = shift[k] / STUD_PITCH + 0.5 * stud_size[p, k]
+            centre[k] = shift[k] / STUD_PITCH + 0.5 * stud_size[k]
             low = max(centre[k] - 0.5 * extent[k], 0.0)
-            middle[k] = 0.5 * (low + min(centre[k] + 0.5 * extent[k], float(stud_size[p, k])))
+            middle[k] = 0.5 * (low + min(centre[k] + 0.5 * extent[k], float(stud_size[k])))
         # Where the hole interface has the point that is over the middle of the overlap, and where
         # an exact connection would have it. Tilted by a quarter turn it has no such point: any one
         # will do, for the tilt says enough.
@@ -142,11 +142,11 @@ def _align(
         grid[p, 0] = start_x + (extent[0] if yaw in (1, 2) else 0)
         grid[p, 1] = start_y + (extent[1] if yaw in (2, 3) else 0)
         grid[p, 2] = yaw
-        grid[p, 3], grid[p, 4] = max(start_x, 0), max(start_y, 0)
-        grid[p, 5] = min(start_x + extent[0], stud_size[p, 0])
-        grid[p, 6] = min(start_y + extent[1], stud_size[p, 1])
+        overlap[p, 0], overlap[p, 1] = max(start_x, 0), max(start_y, 0)
+        overlap[p, 2] = min(start_x + extent[0], stud_size[0])
+        overlap[p, 3] = min(start_y + extent[1], stud_size[1])
         height = shift[2] + STUD_PITCH * (turn[2, 0] * x + turn[2, 1] * y)
-        errors[0, p] = height - stud_size[p, 2] * PLATE_HEIGHT - STUD_HEIGHT
+        errors[0, p] = height - stud_size[2] * PLATE_HEIGHT - STUD_HEIGHT
         errors[1, p] = math.atan2(math.hypot(turn[0, 2], turn[1, 2]), turn[2, 2])
         errors[2, p] = angle - quarters * _QUARTER
         errors[3, p] = STUD_PITCH * math.hypot(least_x - start_x, least_y - start_y)

@@ -69,11 +69,8 @@ class AssemblyMonitor:
         if not len(found.pairs):
             return ()
         rows = np.searchsorted(part_ids, found.pairs)
-        stud, hole = rows.T
-        alignment = align(world_T_part[stud], sizes[stud], world_T_part[hole], sizes[hole])
-        eccentricity = _eccentricity(
-            world_T_part, sizes, rows, np.ascontiguousarray(alignment.overlap), found.centre
-        )
+        alignment = align(world_T_part, sizes, rows)
+        eccentricity = _eccentricity(world_T_part, sizes, rows, alignment.overlap, found.centre)
         # Numbers out of arrays one by one cost more than all that is done with them.
         numbers = zip(
             found.pairs.tolist(),

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, fields
 
 from bricksim_core.errors import BrickSimError
+from bricksim_core.records import record
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class AssemblyThresholds:
             )
 
 
-@dataclass(frozen=True)
+@record
 class Candidate:
     """A pair of interfaces in contact and how it compares with the thresholds.
 
