@@ -48,6 +48,9 @@ _AT_LIMIT = 1e-4
 _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
 
+_BORNE = 1e-3
+"""Error of what sound connections have to bear [-], as of `BreakageThresholds.reuse`."""
+
 _NEAR = 1.0 / 3.0
 """Utilization [-] of the bonded structure from which connections may slide in a pulse that does not
 set in motion what it could with those that are overloaded."""
@@ -503,6 +506,6 @@ def _motion(
 def _solved_apart(system: ComponentSystem, loads: Array) -> Portions[Solution]:
     """Internal forces under other loads, without a trace in what the next solve starts from."""
     state = system.snapshot()
-    solution = yield from system.solving(loads)
+    solution = yield from system.solving(loads, _BORNE)
     system.restore(state)
     return solution

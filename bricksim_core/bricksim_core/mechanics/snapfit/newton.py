@@ -14,7 +14,7 @@ cost of one does not hang on how many rows are active.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +40,10 @@ from bricksim_core.topology.layout import IntArray
 
 ROUNDS = 30
 """Changes of the active set before the solver gives up."""
+
+CLOSER = 10
+"""Changes after which these have to be smaller than the first one: where they are not, the active
+set hardly ever settles."""
 
 SOFTER = (1e6, 1e5, 1e4, 1e3, 1e2)
 """Factors of the softness by which the answer is looked for one after the other."""
@@ -126,12 +130,13 @@ class NewtonSolver:
         except SlowError:
             return None
 
-    def solve_softly(self, loads: Array) -> Yielded | None:
+    def solve_softly(self, loads: Array, tolerance: float = 0.0) -> Yielded | None:
         """The same by way of softer structures, in which less is lost by rounding and active sets
         are smaller; more solves are needed to take the softness out.
 
         Args:
             loads: (F,) scaled loads [N].
+            tolerance: `Yielded.change` that will do.
         """
         ways, guess = [], np.zeros(0, dtype=np.int64)
         for factor in SOFTER:
@@ -146,8 +151,10 @@ class NewtonSolver:
             settling = _Settling(self, loads, softness)
             try:
                 yielded = hardened(softness, guess, settling.settled, ahead=settling.ahead)
-            except SlowError:
-                return None
+            except SlowError as slow:
+                if slow.change > tolerance:
+                    return None
+                return replace(slow.nearest, change=slow.change)
             if yielded is not None:
                 return yielded
         return None
@@ -267,7 +274,8 @@ class _Settling:
     def settled(self, members: IntArray, granted: Granted) -> Yielded | None:
         """Forces with softness; see `hardened`."""
         seen: set[bytes] = set()
-        for _ in range(ROUNDS):
+        first = 0
+        for tried in range(ROUNDS):
             if members.tobytes() in seen:
                 return None
             seen.add(members.tobytes())
@@ -276,6 +284,9 @@ class _Settling:
             except np.linalg.LinAlgError:
                 return None
             changes = self._solver.changes(state, overload, closing)
+            first = first if tried else len(changes)
+            if tried >= CLOSER and len(changes) > first:
+                return None
             if not len(changes):
                 last = members, np.concatenate([state.multiplier, -closing])
                 self._last = (*self._last[1 - STEADY :], last)

@@ -89,7 +89,17 @@ class _StalledError(Exception):
 
 
 class SlowError(Exception):
-    """Softness is not taken out in `HARDENINGS` solves; more of it would take even longer."""
+    """Softness is not taken out in `HARDENINGS` solves; more of it would take even longer.
+
+    Args:
+        nearest: The solution that changed least.
+        change: How far it changed overloads, over the greatest one or over 1.
+    """
+
+    def __init__(self, nearest: Yielded, change: float) -> None:
+        super().__init__()
+        self.nearest = nearest
+        self.change = change
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +154,15 @@ class Yielded:
         push: (V,) lambda [N].
         members: Active rows (joint * ROWS + row) and pushes (J * ROWS + v), sorted.
         multiplier: Their mu [J] and lambda [N].
+        change: How far overloads still changed last, over the greatest one or over 1; 0: they have
+            settled.
     """
 
     wrench: Array
     push: Array
     members: IntArray
     multiplier: Array
+    change: float = 0.0
 
 
 def limits_of(
@@ -270,6 +283,7 @@ def hardening(
     granted, overload = start or (Granted.nothing(joints), np.zeros(joints))
     change, ratio, found, left, leaps = np.inf, 0.0, None, HARDENINGS, 0
     since = 0  # the last leap
+    nearest, least = None, np.inf
     state = yield from settling(guess, granted)
     while left:
         if state is None:
@@ -284,6 +298,8 @@ def hardening(
         ratio, known = (change / before if before > 0.0 else np.sign(change)), ratio
         remainder = change * ratio / (1.0 - ratio) if ratio < 1.0 and before < np.inf else np.inf
         most = float(overload.max())
+        if change < least * max(1.0, most):
+            nearest, least = state, change / max(1.0, most)
         left, since, times = left - 1, since + 1, 0.0
         # Where too much had been granted it is negative, and something is left as well.
         if float(np.abs(overload).max()) < TOLERANCE:
@@ -307,8 +323,8 @@ def hardening(
         else:
             granted = soft
         state = yield from settling(state.members, granted)
-    if found is None:
-        raise SlowError
+    if found is None and nearest is not None:
+        raise SlowError(nearest, least)
     return found
 
 
