@@ -517,7 +517,7 @@ class MujocoEngine:
                     self._advance(dt)
                 return None
             hit = self._look_ahead(self.timestep, hits=True)
-            parts = hit_parts(self.timestep, self._contact) if hit else 1
+            parts = hit_parts(self.timestep, self._contact, hit)
             if parts == 1:
                 self._advance(self.timestep)
                 return None
@@ -543,11 +543,11 @@ class MujocoEngine:
             self._wrenches = {}
             self._pool.wake(data, woken)
 
-    def _look_ahead(self, dt: float, hits: bool) -> bool:
-        """Makes the model ready for a step; returns whether a component with connections hits
-        something in it, if asked for."""
+    def _look_ahead(self, dt: float, hits: bool) -> float:
+        """Makes the model ready for a step; returns how hard a component with connections hits
+        something in it, if asked for; see `masking.look_ahead`."""
         if self._robots:  # speculative contacts stay on
-            return False
+            return 0.0
         index, ground = self._index, self._options.ground
         height = -np.inf if ground is None else ground
         return look_ahead(

@@ -47,6 +47,9 @@ _SLOW = 0.5 * STUD_HEIGHT
 is seen before it is through half of it."""
 _HIT_SPEED = 0.2
 """Closing speed of a hit [m/s]; bricks that roll or settle stay below."""
+_FULL_HIT, _FULL_HIT_OF_TWO = 1.3, 0.8
+"""Closing speeds [m/s] from which on a hit on the ground, and one of two bodies, wants as short
+steps as any: in a quarter of 1/240 s the latter close in by just as much as `_SLOW`."""
 _SPECULATIVE = int(mujoco.mjtEnableBit.mjENBL_SPECULATIVE)
 
 
@@ -134,7 +137,7 @@ def look_ahead(
     ground: float,
     dt: float,
     hits: bool,
-) -> bool:
+) -> float:
     """Makes a model without robots ready for a step: speculative contacts where bodies may meet
     that would pass through each other, and nowhere else.
 
@@ -153,11 +156,12 @@ def look_ahead(
         hits: Whether hits are asked for.
 
     Returns:
-        Whether a component with connections hits something in this step; False if not asked for.
+        How hard a component with connections hits something in this step: 1 wants as short steps
+        as any, half of that twice as long ones; 0 if none does or if not asked for.
     """
     ahead = bool(model.opt.enableflags & _SPECULATIVE)
     if not (ahead or hits) and _all_slow(data.qvel, velocities, around.reach, dt):
-        return False
+        return 0.0
     boxes = around.boxes
     near = np.zeros(len(boxes.places), dtype=np.bool_)
     passing, hit = _foreseen(
@@ -170,7 +174,7 @@ def look_ahead(
             model.opt.enableflags |= _SPECULATIVE
         else:
             model.opt.enableflags &= ~_SPECULATIVE
-    return hit
+    return min(hit, 1.0)
 
 
 @compiled
@@ -240,9 +244,9 @@ def _foreseen(
     hits: bool,
     boxes: _Boxes,
     near: NDArray[np.bool_],
-) -> tuple[bool, bool]:
+) -> tuple[bool, float]:
     """Whether boxes of two bodies may meet that are fast enough for each other to pass through
-    studs, and whether a component with connections hits something.
+    studs, and how hard a component with connections hits something: from 1 on as hard as any.
 
     Args:
         qpos: Positions of the model.
@@ -263,12 +267,12 @@ def _foreseen(
     # Of two that move by so much relative to each other one moves by half of it.
     fast = motion.ways > 0.5 * least
     count = len(reach)
-    passing = hit = False
+    passing, hit = False, 0.0
     if not fast.any():
         return passing, hit
     for i in range(count):
-        if hits and fast[i] and jointed[i] and not hit:
-            hit = _meets_ground(motion, i, ground, boxes)
+        if hits and fast[i] and jointed[i] and hit < 1.0:
+            hit = max(hit, _meets_ground(motion, i, ground, boxes))
     if np.count_nonzero(fast) * count > _MOST:
         near[:] = True
         return True, hit
@@ -280,18 +284,18 @@ def _foreseen(
                 way = _greatest_way(motion, i, j)
                 if way < 0.0 or (way > least) != look_at_fast:
                     continue
-                asked = hits and not hit and (jointed[i] or jointed[j])
+                asked = hits and hit < 1.0 and (jointed[i] or jointed[j])
                 fast_ones, closing = _boxes_meet(motion, i, j, way, asked, boxes, near)
                 passing = passing or fast_ones
-                hit = hit or closing
+                hit = max(hit, closing)
         if not passing:
             break
     return passing, hit
 
 
 @compiled
-def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> bool:
-    """Whether a corner of a body's boxes goes into the ground at the speed of a hit in the step.
+def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> float:
+    """How hard a corner of a body's boxes hits the ground in the step; see `_foreseen`.
 
     Args:
         motion: All bodies.
@@ -301,8 +305,9 @@ def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> b
     """
     centre, turn = motion.centres[body], motion.angular[body]
     fall, way = motion.linear[body, 2], motion.ways[body]
+    hardest = 0.0
     if not centre[2] - motion.reach[body] - way < ground:
-        return False
+        return hardest
     own = _down_to(motion, body, ground + way, boxes)
     centres, axes = _placed(motion, body, boxes, own)
     halves = boxes.halves[own]
@@ -321,8 +326,10 @@ def _meets_ground(motion: _Motion, body: int, ground: float, boxes: _Boxes) -> b
                 z += axes[n, 2, k] * half
             down = fall + turn[0] * y - turn[1] * x
             if down < -motion.hit and z + down < ground:
-                return True
-    return False
+                hardest = max(hardest, -down / motion.full)
+                if hardest >= 1.0:
+                    return hardest
+    return hardest
 
 
 class _Motion(NamedTuple):
@@ -338,6 +345,8 @@ class _Motion(NamedTuple):
         bent: (F + 1,) how far the way of any point may be off the straight line [m].
         ways: (F + 1,) how far any point gets, at most [m].
         hit: How far what hits something closes in on it in the step, at least [m].
+        full: How far what hits the ground as hard as any closes in on it [m].
+        full_of_two: The same of two bodies that hit each other.
     """
 
     origins: Array
@@ -349,6 +358,8 @@ class _Motion(NamedTuple):
     bent: Array
     ways: Array
     hit: float
+    full: float
+    full_of_two: float
 
 
 @compiled
@@ -381,7 +392,10 @@ def _motions(
     axes[-1] = np.eye(3)
     centres = origins.copy()
     centres[-1] = held
-    return _Motion(origins, axes, centres, reach, linear, angular, bent, ways, _HIT_SPEED * dt)
+    return _Motion(
+        origins, axes, centres, reach, linear, angular, bent, ways,
+        _HIT_SPEED * dt, _FULL_HIT * dt, _FULL_HIT_OF_TWO * dt,
+    )  # fmt: skip
 
 
 @compiled
@@ -437,7 +451,7 @@ def _boxes_meet(
     hits: bool,
     boxes: _Boxes,
     near: NDArray[np.bool_],
-) -> tuple[bool, bool]:
+) -> tuple[bool, float]:
     """Marks the boxes of two bodies that may meet; see `_foreseen`.
 
     Args:
@@ -451,7 +465,7 @@ def _boxes_meet(
 
     Returns:
         Whether any of these boxes move by more than half a layer of studs relative to each other;
-        whether any may touch in the step that close in on each other at the speed of a hit.
+        how hard those that may touch in the step hit each other, see `_foreseen`.
     """
     margin = way + _SLACK
     some, others = _within(motion, i, j, margin, boxes), _within(motion, j, i, margin, boxes)
@@ -460,7 +474,7 @@ def _boxes_meet(
     at_b, axes_b = _placed(motion, j, boxes, others)
     # What cannot be is not looked for.
     passing_known, hit_known = way <= _SLOW, way <= motion.hit or not hits
-    passing = hit = False
+    passing, hit = False, 0.0
     nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
         radius_a = length(half_a[a])
@@ -485,7 +499,9 @@ def _boxes_meet(
                 passing = passing_known = _relative_way(motion, i, j, smaller, least) > _SLOW
             if not hit_known:
                 closing += _turned(motion, i, j, least) + motion.bent[i] + motion.bent[j]
-                hit = hit_known = closing > motion.hit and closing > gap
+                if closing > motion.hit and closing > gap:
+                    hit = max(hit, closing / motion.full_of_two)
+                    hit_known = hit >= 1.0
     return passing, hit
 
 

@@ -96,10 +96,17 @@ def step_parts(force_per_mass: float, timestep: float) -> int:
     return max(math.ceil(parts), 1) if parts < _MOST_PARTS else _MOST_PARTS
 
 
-def hit_parts(timestep: float, contact: ContactParameters) -> int:
-    """Into how many parts a step [s] is taken in which a component with connections hits something,
-    so that what follows hangs little on the step."""
-    return math.ceil(_HIT_STEPS * timestep / contact.duration(timestep) - 1e-9)
+def hit_parts(timestep: float, contact: ContactParameters, hit: float) -> int:
+    """Into how many parts a step is taken for what a component with connections hits in it, so that
+    what follows hangs little on the step.
+
+    Args:
+        timestep: [s].
+        contact: The contact parameters.
+        hit: How hard that is, from 0 to 1; see `masking.look_ahead`.
+    """
+    most = _HIT_STEPS * timestep / contact.duration(timestep)
+    return max(1, math.ceil(most * hit - 1e-9))
 
 
 @compiled
