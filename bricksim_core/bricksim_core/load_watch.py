@@ -93,7 +93,7 @@ class _Pulse:
         """
         change = self.change.copy()
         change[:3] += cross(change[3:], shift)
-        return replace(self, total=self.total[rows], change=change)
+        return _Pulse(self.total[rows], self.steps, change, self.pressing)
 
     def balanced(self, balance: Balance, dt: float) -> _Pulse:
         """The same for a piece that nothing holds any more: it moves as its own loads have it.
@@ -104,7 +104,7 @@ class _Pulse:
         """
         total, acceleration = balance.apart(self.total / PITCHES)
         more = acceleration / PITCHES * (dt / self.steps)
-        return replace(self, total=total * PITCHES, change=self.change + more)
+        return _Pulse(total * PITCHES, self.steps, self.change + more, self.pressing)
 
 
 @record
@@ -544,7 +544,7 @@ def _waiting(
 
     def of_piece(one: _Due) -> _Due:
         pulse = one.pulse.of(rows, shift)
-        return replace(one, pulse=pulse.balanced(balance, one.dt) if balance else pulse)
+        return _Due(one.dt, pulse.balanced(balance, one.dt) if balance else pulse, one.impact)
 
     return tuple(tuple(of_piece(one) for one in frame) for frame in whole.waiting)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -48,8 +49,8 @@ class Balance:
         resultant, shares, _ = self._maps
         every = loads.reshape(-1)
         inertial = shares @ (resultant @ every)
-        norm = max(float(np.sqrt(every @ every)), self._least)
-        return (every - inertial).reshape(-1, 6), float(np.sqrt(inertial @ inertial)) / norm
+        norm = max(math.sqrt(every @ every), self._least)
+        return (every - inertial).reshape(-1, 6), math.sqrt(inertial @ inertial) / norm
 
     def apart(self, loads: Array) -> tuple[Array, Array]:
         """(N, 6) scaled loads less what accelerates the component, as `taken`, and (6,) scaled

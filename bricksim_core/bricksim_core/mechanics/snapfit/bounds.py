@@ -64,7 +64,7 @@ class ChangeBound:
         flow = _energy(
             self._parts, self._onto, self._coms, self._centre, self._compliance, change.copy()
         )
-        return float(np.sqrt(flow))
+        return math.sqrt(flow)
 
     def bears(self, root_energy: float, utilization: Array, tolerance: float) -> bool:
         """Whether no utilization can change by more than a tolerance, nor any get beyond 1.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -358,20 +358,13 @@ class SnapFitSystem:
         cost = solve_cost(len(loads))
         start = time.perf_counter()
         if self._last is not None and np.array_equal(loads, self._last[0]):
-            return replace(
-                self._last[1], status=SolveStatus.REUSED, solve_time=time.perf_counter() - start
-            )
+            return _again(self._last[1], self._last[1].imbalance, start)
         if not np.isfinite(loads).all():
             return self._failed("loads are not finite", start)
         free_loads, imbalance = self._free_loads(loads)
         if tolerance > 0.0 and self._holds(free_loads, tolerance):
             assert self._last is not None
-            return replace(
-                self._last[1],
-                status=SolveStatus.REUSED,
-                imbalance=imbalance,
-                solve_time=time.perf_counter() - start,
-            )
+            return _again(self._last[1], imbalance, start)
         yield cost
         displacements = self._structure.displacements(free_loads)
         status, message = SolveStatus.SOLVED, ""
@@ -597,6 +590,18 @@ class SnapFitSystem:
         if self._floating:
             scaled, imbalance = balance_of(self._layout).taken(scaled)
         return scaled.reshape(-1)[self._structure.free], imbalance
+
+
+def _again(last: Solution, imbalance: float, start: float) -> Solution:
+    """The last answer for other loads."""
+    return Solution(
+        status=SolveStatus.REUSED,
+        message=last.message,
+        utilization=last.utilization,
+        forces=last.forces,
+        imbalance=imbalance,
+        solve_time=time.perf_counter() - start,
+    )
 
 
 def _forces(joints: Joints, footprint: Array, yielded: Yielded) -> tuple[Array, Array]:
