@@ -7,13 +7,16 @@ import copy
 
 import mujoco
 import numpy as np
+import pytest
 from engine_suite import at, body, tower
 
 from bricksim_core.engines.mujoco import MujocoEngine
+from bricksim_core.engines.mujoco import engine as mujoco_engine
 from bricksim_core.engines.mujoco.bodies import make_body, wxyz
 from bricksim_core.engines.mujoco.bvh import box_tree
 from bricksim_core.engines.mujoco.masking import BOX_AFFINITY
 from bricksim_core.engines.protocol import BODY_SHAPE, STUD_SHAPE, BodySpec
+from bricksim_core.errors import EngineError
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
@@ -286,6 +289,48 @@ def test_growing_keeps_states_bit_by_bit() -> None:
     assert engine.model is not model
     np.testing.assert_array_equal(engine.poses[0], before[0][0])
     np.testing.assert_array_equal(engine.twists[0], before[1][0])
+
+
+def test_growing_beside_what_sleeps_and_what_falls() -> None:
+    """One goes on as without it, bit by bit, the other is asleep again at once; and a snapshot from
+    before leads back to the smaller model."""
+    engine, other = MujocoEngine(), MujocoEngine()
+    start = [body(0, staircase(1, 0), at(0, 0, 0)), body(1, staircase(3, 10), at(1, 0, 0.3))]
+    for each in (engine, other):
+        each.update([], start)
+        for _ in range(40):
+            each.step()
+    assert engine._resting.asleep.tolist() == [True, False]
+    saved, model = engine.snapshot(), engine.model
+    many = [body(i, staircase(1, 100 * i), at(0.1 * i, 1, 0)) for i in range(2, 62)]
+    engine.update([], many)
+    assert engine.model is not model
+    weight = start[0].layout.masses[0] * 9.81 * engine.timestep
+    for _ in range(12):
+        grown, usual = engine.step(), other.step()
+        np.testing.assert_array_equal(grown.world_T_component[1], usual.world_T_component[1])
+        np.testing.assert_allclose(
+            grown.world_T_component[0], usual.world_T_component[0], atol=1e-6
+        )
+        own = grown.contacts.normal_impulse[grown.contacts.part_b == 0]
+        np.testing.assert_allclose(own.sum(), weight, rtol=1e-3)
+    assert engine._resting.asleep[0]
+    engine.restore(saved)
+    for _ in range(12):
+        again = engine.step()
+    assert again.component_ids.tolist() == [0, 1]
+    np.testing.assert_array_equal(again.world_T_component, usual.world_T_component)
+
+
+def test_more_bodies_than_pairs_can_tell_apart_are_refused(monkeypatch) -> None:
+    monkeypatch.setattr(mujoco_engine, "MOST_BODIES", 70)
+    engine = MujocoEngine()
+    engine.update([], [body(0, staircase(1, 0), at(0, 0, 0))])
+    many = [body(i, staircase(1, 100 * i), at(0.1 * i, 1, 0)) for i in range(1, 70)]
+    with pytest.raises(EngineError, match="free components"):
+        engine.update([], many)
+    assert engine.component_ids.tolist() == [0]
+    engine.step()
 
 
 def test_tower_has_two_boxes_a_brick() -> None:

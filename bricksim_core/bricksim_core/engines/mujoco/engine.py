@@ -39,6 +39,7 @@ from bricksim_core.engines.mujoco.pool import Pool
 from bricksim_core.engines.mujoco.probe import Penetration, penetrations
 from bricksim_core.engines.mujoco.robots import Robot, RobotIndex, index_robot, load_robot
 from bricksim_core.engines.mujoco.specification import (
+    MOST_BODIES,
     Capacity,
     SceneOptions,
     compile_spec,
@@ -363,7 +364,16 @@ class MujocoEngine:
         return found
 
     def _rebuild(self, capacity: Capacity, new: Mapping[int, Body]) -> None:
-        """Compiles a model with room for more and carries the state over."""
+        """Compiles a model with room for more and carries the state over.
+
+        Raises:
+            EngineError: It would be too large, or MuJoCo refuses.
+        """
+        if capacity.bodies > MOST_BODIES:
+            raise EngineError(
+                f"room for {capacity.bodies} free components is asked for, expected at most"
+                f" {MOST_BODIES}"
+            )
         model = compile_spec(scene_spec(self._options, self._robots.values(), capacity))
         data, old_data, old_index = mujoco.MjData(model), self._data, self._index
         pool = Pool(model, capacity)

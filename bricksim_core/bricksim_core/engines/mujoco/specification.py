@@ -68,6 +68,8 @@ class Capacity:
 
 
 _LEAST_ROOM = 32
+MOST_BODIES = 32_000
+"""Room for free components at most: MuJoCo tells pairs of bodies apart by 15 bits of one."""
 
 
 def slot_name(slot: int) -> str:
