@@ -331,8 +331,8 @@ class Scene:
         if not self.changed:
             table = self.table
             rows = np.searchsorted(table.ids, np.array(part_ids, dtype=np.int64))
-            poses = self.poses[table.row[rows]] @ table.component_T_part[rows]
-            return table.sizes[rows], poses
+            local = table.component_T_part[rows]
+            return table.sizes[rows], _part_poses(self.poses, table.row[rows], local)
         shapes = [self.graph.part(p).shape for p in part_ids]
         return (
             np.array([(s.length, s.width, s.height) for s in shapes], dtype=np.int64),
