@@ -81,6 +81,22 @@ def test_friction_is_that_of_the_model():
     assert steps == pytest.approx(200, abs=2)
 
 
+def test_distances_are_those_of_the_slips_whatever_changed_them():
+    graph = BrickTopologyGraph()
+    low, middle, top = (graph.add_part(BrickShape(4, 2)) for _ in range(3))
+    (first,) = graph.connect(low, middle, (0, 0), 0).connections
+    (second,) = graph.connect(middle, top, (0, 0), 0).connections
+    layout = graph.layout(graph.component_of(low))
+    criterion = SlipCriterion()
+    criterion.restore(({first.id: 1e-4, second.id: 2e-4}, ()))
+    before = criterion.snapshot()
+    assert criterion._distances(layout).tolist() == [1e-4, 2e-4]
+    criterion.forget((first.id,))
+    assert criterion._distances(layout).tolist() == [0.0, 2e-4]
+    criterion.restore(before)
+    assert criterion._distances(layout).tolist() == [1e-4, 2e-4]
+
+
 def slid(force: float, time: float, impact: float, dt: float) -> tuple[float, bool]:
     """Slip of a pair by a pull that then ends [m], and whether that broke it."""
     layout, anchored = pair()
