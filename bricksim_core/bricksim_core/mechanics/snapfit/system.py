@@ -63,15 +63,15 @@ from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 FEW = 3
-"""Joints over their limit, or members of the last active set, up to which (or an eighth of all
-joints) the active set is searched at once: each costs a back-substitution, a few less than an
-interior point method."""
+"""Joints over their limit, or members of the last active set, up to which (or a quarter of all
+joints, an eighth from `LARGE` on) the active set is searched at once: each costs a
+back-substitution, a few less than an interior point method."""
 
 SMALL = 48
 """Joints up to which the interior point method is quicker than any search without a last active
 set."""
 
-QUICK = 3
+QUICK = 12
 """Changes of the active set, and one for 16 joints, after which that method gives a guess."""
 
 LONG = 40
@@ -517,7 +517,7 @@ class SnapFitSystem:
         over = np.count_nonzero(self._greatest(wrench) > self._limits.limit + TOLERANCE)
         joints = len(wrench)
         known, large = len(guess) > 0 or joints >= SMALL, joints >= LARGE
-        few, pivots = max(FEW, joints // 8), QUICK + joints // 16
+        few, pivots = max(FEW, joints // (8 if large else 4)), QUICK + joints // 16
         if known and max(len(guess), over) <= few:
             # Of large ones Newton's method is quicker as soon as the set grows beyond these.
             limits = (min(pivots, LONG), few) if large else (pivots, MAX_MEMBERS)
@@ -532,15 +532,10 @@ class SnapFitSystem:
             return yielded or self._newton.solve_softly(free_loads, rough)
         guess = self._whole.likely(free_loads, wrench)
         many = len(guess) > MANY
-        if many:
-            yielded = self._newton.solve(free_loads, guess)
-        else:
+        yielded = self._newton.solve(free_loads, guess) if many else None
+        if yielded is None and len(guess) <= MAX_KEPT:
             yielded = yield from self._solver.solving(displacements, guess)
-        if yielded is None:
-            yielded = self._newton.solve_softly(free_loads)
-        if yielded is None and many and len(guess) <= MAX_KEPT:
-            yielded = yield from self._solver.solving(displacements, guess)
-        return yielded
+        return yielded or self._newton.solve_softly(free_loads)
 
     def _ground_tension(self, wrench: Array) -> float:
         """What the ground would have to hold beyond pushes and friction, over the weight."""
