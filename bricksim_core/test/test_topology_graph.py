@@ -574,9 +574,9 @@ def test_what_is_occupied_is_the_same_by_the_layout():
             graph.connect(i - 1, i, offset, yaw)
     (component,) = graph._components.values()
     component.occupancy, graph._layouts = None, {}
-    entered = graph._occupied(component)
+    entered = graph._occupied(component, 1)
     component.occupancy, layout = None, graph.layout(component.id)
-    listed = graph._occupied(component)
+    listed = graph._occupied(component, 1)
     assert isinstance(entered, Occupancy) and isinstance(listed, BoxList)
     for part_id, grid in component.parts.items():
         shape = graph.part(part_id).shape
@@ -586,6 +586,7 @@ def test_what_is_occupied_is_the_same_by_the_layout():
             assert listed.touching(grid, shape, above=above) == touching
             assert part_id in (0, 11) or touching
     assert len(set(layout.grids[:, 3].tolist())) > 1
+    assert isinstance(graph._occupied(component, 12), Occupancy)
 
 
 def test_layout_of_a_join_is_that_of_the_whole():

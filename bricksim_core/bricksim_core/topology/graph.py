@@ -34,6 +34,10 @@ from bricksim_core.topology.joining import Merged, ends_in, merged_components
 from bricksim_core.topology.layout import ComponentLayout
 from bricksim_core.topology.occupancy import BoxList, Occupancy, Occupied
 
+_LISTED = 8
+"""Parts of a component for each one that asks what is there from which on looking at all of them
+costs less than to hash them."""
+
 
 @dataclass(frozen=True)
 class Connection:
@@ -437,7 +441,7 @@ class BrickTopologyGraph:
             kept_T_absorbed = stud_T_hole_frame.inverse()
 
         moved = {p: kept_T_absorbed @ grid for p, grid in absorbed.parts.items()}
-        occupancy = self._occupied(kept)
+        occupancy = self._occupied(kept, len(moved))
         for part_id, grid in moved.items():
             other = occupancy.collision(grid, self.part(part_id).shape)
             if other is not None:
@@ -455,13 +459,13 @@ class BrickTopologyGraph:
                 kept.occupancy.add(part_id, grid, self.part(part_id).shape)
             self._component_of[part_id] = kept.id
         del self._components[absorbed.id]
-        layouts = self._layouts.get(kept.id), self._layouts.get(absorbed.id)
+        layout, other_layout = self._layouts.get(kept.id), self._layouts.get(absorbed.id)
         for changed in (kept.id, absorbed.id):
             self._forget_layout(changed)
         self._insert(joined)
-        if layouts[0] is not None and layouts[1] is not None:
-            grids = np.array([moved[p] for p in layouts[1].part_ids.tolist()], dtype=np.int64)
-            self._layouts[kept.id] = layouts[0].joined(layouts[1].moved(grids), joined)
+        if layout is not None and other_layout is not None:
+            grids = np.array([moved[p] for p in other_layout.part_ids.tolist()], dtype=np.int64)
+            self._layouts[kept.id] = layout.joined(other_layout.moved(grids), joined)
         return Joined(tuple(joined), kept.id, absorbed.id, kept_T_absorbed)
 
     def connect_all(self, connections: Iterable[Connection]) -> None:
@@ -722,12 +726,12 @@ class BrickTopologyGraph:
             self._component_of[part_id] = piece.id
         return piece.id
 
-    def _occupied(self, component: Component) -> Occupied:
-        """Where a component's parts are: of one that has been laid out, by that."""
-        layout = self._layouts.get(component.id)
-        if component.occupancy is None and layout is not None:
-            return BoxList(layout.part_ids, layout.boxes)
+    def _occupied(self, component: Component, asked: int) -> Occupied:
+        """Where a component's parts are, for so many others that ask."""
         if component.occupancy is None:
+            layout = self._layouts.get(component.id)
+            if layout is not None and _LISTED * asked <= len(component.parts):
+                return BoxList(layout.part_ids, layout.boxes)
             component.occupancy = Occupancy()
             for part_id, grid in component.parts.items():
                 component.occupancy.add(part_id, grid, self.part(part_id).shape)
