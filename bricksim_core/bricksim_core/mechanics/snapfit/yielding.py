@@ -61,6 +61,9 @@ _SLOW, _ALIKE = 0.3, 0.02
 ACCEPTED = 1e-6
 """Part of the greatest overload that overloads may be wrong by where these solves do not settle."""
 
+_HARDLY_OVER = 0.1
+"""Greatest overload [-] below which changes are not compared with it."""
+
 NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
 
@@ -93,7 +96,7 @@ class SlowError(Exception):
 
     Args:
         nearest: The solution that changed least.
-        change: How far it changed overloads, over the greatest one or over 1.
+        change: How far it changed overloads, over the greatest one or `_HARDLY_OVER`.
     """
 
     def __init__(self, nearest: Yielded, change: float) -> None:
@@ -154,8 +157,7 @@ class Yielded:
         push: (V,) lambda [N].
         members: Active rows (joint * ROWS + row) and pushes (J * ROWS + v), sorted.
         multiplier: Their mu [J] and lambda [N].
-        change: How far overloads still changed last, over the greatest one or over 1; 0: they have
-            settled.
+        change: See `SlowError`; 0: overloads have settled.
     """
 
     wrench: Array
@@ -298,8 +300,8 @@ def hardening(
         ratio, known = (change / before if before > 0.0 else np.sign(change)), ratio
         remainder = change * ratio / (1.0 - ratio) if ratio < 1.0 and before < np.inf else np.inf
         most = float(overload.max())
-        if change < least * max(1.0, most):
-            nearest, least = state, change / max(1.0, most)
+        if change < least * max(_HARDLY_OVER, most):
+            nearest, least = state, change / max(_HARDLY_OVER, most)
         left, since, times = left - 1, since + 1, 0.0
         # Where too much had been granted it is negative, and something is left as well.
         if float(np.abs(overload).max()) < TOLERANCE:
