@@ -134,8 +134,7 @@ class ComponentLayout:
         )  # fmt: skip
 
     def joined(self, other: ComponentLayout, connections: Sequence[Connection]) -> ComponentLayout:
-        """Together with another component, in its own frame too; what is known of the parts is
-        taken over.
+        """One component with another; what is known of the parts of this one is taken over.
 
         Args:
             other: The other component, in this one's grid frame.
