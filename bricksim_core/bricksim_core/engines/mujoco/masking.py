@@ -48,8 +48,9 @@ is seen before it is through half of it."""
 _HIT_SPEED = 0.2
 """Closing speed of a hit [m/s]; bricks that roll or settle stay below."""
 _FULL_HIT, _FULL_HIT_OF_TWO = 1.3, 0.8
-"""Closing speeds [m/s] from which on a hit on the ground, and one of two bodies, wants as short
-steps as any: in a quarter of 1/240 s the latter close in by just as much as `_SLOW`."""
+"""Closing speed with which a body hits the ground, and greatest relative speed of two bodies that
+hit each other [m/s], from which on a hit wants as short steps as any: in a quarter of 1/240 s the
+latter move by just as much as `_SLOW`, so that few need speculation."""
 _SPECULATIVE = int(mujoco.mjtEnableBit.mjENBL_SPECULATIVE)
 
 
@@ -287,7 +288,8 @@ def _foreseen(
                 asked = hits and hit < 1.0 and (jointed[i] or jointed[j])
                 fast_ones, closing = _boxes_meet(motion, i, j, way, asked, boxes, near)
                 passing = passing or fast_ones
-                hit = max(hit, closing)
+                if closing:
+                    hit = max(hit, way / motion.full_of_two)
         if not passing:
             break
     return passing, hit
@@ -346,7 +348,7 @@ class _Motion(NamedTuple):
         ways: (F + 1,) how far any point gets, at most [m].
         hit: How far what hits something closes in on it in the step, at least [m].
         full: How far what hits the ground as hard as any closes in on it [m].
-        full_of_two: The same of two bodies that hit each other.
+        full_of_two: How far two bodies move relative to each other that hit as hard as any [m].
     """
 
     origins: Array
@@ -451,7 +453,7 @@ def _boxes_meet(
     hits: bool,
     boxes: _Boxes,
     near: NDArray[np.bool_],
-) -> tuple[bool, float]:
+) -> tuple[bool, bool]:
     """Marks the boxes of two bodies that may meet; see `_foreseen`.
 
     Args:
@@ -465,7 +467,7 @@ def _boxes_meet(
 
     Returns:
         Whether any of these boxes move by more than half a layer of studs relative to each other;
-        how hard those that may touch in the step hit each other, see `_foreseen`.
+        whether any may touch in the step that close in on each other at the speed of a hit.
     """
     margin = way + _SLACK
     some, others = _within(motion, i, j, margin, boxes), _within(motion, j, i, margin, boxes)
@@ -474,7 +476,7 @@ def _boxes_meet(
     at_b, axes_b = _placed(motion, j, boxes, others)
     # What cannot be is not looked for.
     passing_known, hit_known = way <= _SLOW, way <= motion.hit or not hits
-    passing, hit = False, 0.0
+    passing = hit = False
     nearby_b = _beside(at_b, half_b, at_a, axes_a, half_a, motion.axes[i], margin)
     for a in _beside(at_a, half_a, at_b, axes_b, half_b, motion.axes[j], margin):
         radius_a = length(half_a[a])
@@ -499,9 +501,7 @@ def _boxes_meet(
                 passing = passing_known = _relative_way(motion, i, j, smaller, least) > _SLOW
             if not hit_known:
                 closing += _turned(motion, i, j, least) + motion.bent[i] + motion.bent[j]
-                if closing > motion.hit and closing > gap:
-                    hit = max(hit, closing / motion.full_of_two)
-                    hit_known = hit >= 1.0
+                hit = hit_known = closing > motion.hit and closing > gap
     return passing, hit
 
 
