@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quadratic programs against answers known by hand and by optimality conditions."""
 
+import os
+import signal
+import subprocess
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -88,6 +92,35 @@ def test_both_solvers_failing_is_told(monkeypatch):
     monkeypatch.setattr(qp, "solve_interior", lambda P, q, *_: (q, "numerics"))
     result = program(QpSettings(max_iterations=1)).solve(-np.ones(2), np.zeros(2), np.ones(2))
     assert result.status is SolveStatus.FAILED and "interior point numerics" in result.message
+
+
+def interrupted_soon():
+    """Sends this process an interrupt from outside, as OSQP does not let other threads run."""
+    return subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -INT {os.getpid()}"])
+
+
+def test_an_interrupt_during_a_solve_goes_to_whoever_handles_interrupts():
+    endless = program(QpSettings(tolerance=1e-300, max_iterations=2**31 - 1))
+    vectors = [np.array(v, dtype=float) for v in ((-3, -1), (2, 0), (2, 0.5))]
+    told = []
+
+    def hurry(*_):
+        """A handler that does not raise, as a node's, and ends the solve that follows."""
+        told.append(True)
+        endless._settings = QpSettings()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with interrupted_soon(), pytest.raises(KeyboardInterrupt):
+            endless.solve(*vectors)
+        assert endless.state() is None
+        signal.signal(signal.SIGINT, hurry)
+        with interrupted_soon():
+            result = endless.solve(*vectors)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert told == [True]
+    assert_array_equal(result.x, program(QpSettings()).solve(*vectors).x)
 
 
 def test_state_repeats_the_next_solves_bit_by_bit():

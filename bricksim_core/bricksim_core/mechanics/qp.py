@@ -6,6 +6,7 @@ Problems are: minimise 1/2 x'Px + q'x subject to low <= Ax <= high.
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -93,6 +94,11 @@ class Program:
         if result.info.status == "solved":
             self._remember(setup, result.x, result.y)
             return QpResult(result.x.copy(), SolveStatus.SOLVED, "")
+        if result.info.status == "interrupted":
+            # OSQP took the interrupt from whoever handles them. Its step size may have changed.
+            self._osqp = None
+            signal.raise_signal(signal.SIGINT)
+            return self.solve(q, low, high)
         trouble = f"{self.name}: OSQP {result.info.status} after {result.info.iter} iterations"
         x, outcome = solve_interior(
             self._P, q, self._A, low, high, self._settings.interior_tolerance
