@@ -501,9 +501,14 @@ class LoadWatch:
 
     @property
     def _many(self) -> int:
-        """Parts of components that are not small."""
-        counts = [len(watched.layout.part_ids) for watched in self._watched.values()]
-        return sum(count for count in counts if count >= SOME_PARTS)
+        """Parts of components whose examinations may go on in the next frames: they are not small,
+        or a piece of such a one that still waits for some."""
+        some = [
+            len(watched.layout.part_ids)
+            for watched in self._watched.values()
+            if watched.waiting or len(watched.layout.part_ids) >= SOME_PARTS
+        ]
+        return sum(some)
 
     @property
     def _compression(self) -> float:
@@ -563,11 +568,11 @@ def _allowance(many: int, steps: Sequence[StepReport], late: int) -> Allowance:
     """What examinations may cost in a frame.
 
     Args:
-        many: Parts in components of `SOME_PARTS` and more.
+        many: Parts in components whose examinations may go on in the next frames.
         steps: The frame.
         late: Frames that wait.
     """
-    if many < SOME_PARTS:
+    if not many:
         return Allowance(np.inf)
     whole, usual = _limits(many)
     left = whole - _USUAL - _USUAL_EACH * many - sum(report.cost for report in steps)

@@ -16,6 +16,7 @@ from bricksim_core.events import Cause, EventKind, StepResult
 from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
+from bricksim_core.load_watch import SOME_PARTS
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.mechanics.slip import SlipCriterion
 from bricksim_core.simulator import Simulator, SimulatorConfig
@@ -174,6 +175,33 @@ def test_what_a_frame_has_no_time_for_is_examined_in_time_nevertheless() -> None
     for connection, (frame, utilization) in soon.items():
         assert frame <= usual[connection][0] < dear[connection][0] <= frame + 9
         assert dear[connection][1] == pytest.approx(utilization, rel=1e-3)
+
+
+def test_small_pieces_of_what_is_late_wait_as_it_did() -> None:
+    """A block in whose examinations there is no time is cut in two: what it has waited for is not
+    examined at once."""
+    simulator = Simulator(DearEngine())
+    tilted(simulator, 0.144, SMALL)
+
+    def waiting() -> int:
+        return max(len(watched.waiting) for watched in simulator._watch._watched.values())
+
+    while waiting() < 2:
+        simulator.step()
+    graph = simulator.graph
+    layout = graph.layout(graph.component_ids[0])
+    heights = layout.grids[:, 2]
+    below = heights < np.median(heights)
+    simulator.disconnect(
+        layout.connection_ids[below[layout.stud_index] & ~below[layout.hole_index]].tolist()
+    )
+    simulator.step()
+    sizes = [len(graph.component_parts(c)) for c in graph.component_ids]
+    assert len(sizes) == 2 and max(sizes) < SOME_PARTS
+    assert waiting() >= 2
+    for _ in range(30):
+        simulator.step()
+        assert waiting() <= 9
 
 
 def test_a_snapshot_in_the_midst_of_an_examination_changes_nothing() -> None:
