@@ -39,6 +39,7 @@ from bricksim_core.events import (
     Timings,
 )
 from bricksim_core.load_watch import LoadWatch
+from bricksim_core.mechanics.analysis import GREATEST_LOAD
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds, Finding
 from bricksim_core.mechanics.models import get_model
 from bricksim_core.mechanics.types import ConnectionModel
@@ -342,11 +343,17 @@ class Simulator:
 
         Raises:
             UnknownIdError: The part does not exist.
-            PoseError: The wrench is not six finite numbers.
+            PoseError: The wrench is not six finite numbers, or beyond `GREATEST_LOAD` with those
+                of this step before it.
         """
         self.graph.part(part_id)
-        wrench = _six(wrench, "wrench")
-        self._wrenches[part_id] = self._wrenches.get(part_id, np.zeros(6)) + wrench
+        wrench = self._wrenches.get(part_id, np.zeros(6)) + _six(wrench, "wrench")
+        if not np.all(np.abs(wrench) <= GREATEST_LOAD):
+            raise PoseError(
+                f"wrench on part {part_id} would be {wrench.tolist()}, expected at most"
+                f" {GREATEST_LOAD:g} N and N m"
+            )
+        self._wrenches[part_id] = wrench
 
     def connect(
         self, stud_part: int, hole_part: int, offset: tuple[int, int], yaw: int

@@ -660,6 +660,7 @@ def test_removing_the_middle_leaves_pieces() -> None:
         (lambda s: s.hold_fixed(99, True), UnknownIdError, "99"),
         (lambda s: s.apply_wrench(99, np.zeros(6)), UnknownIdError, "99"),
         (lambda s: s.apply_wrench(0, [np.nan] * 6), PoseError, "wrench"),
+        (lambda s: s.apply_wrench(0, [0, 0, 0, 0, 2e9, 0]), PoseError, "part 0 .* 1e\\+09"),
         (lambda s: s.disconnect([99]), UnknownIdError, "99"),
         (lambda s: s.part_pose(99), UnknownIdError, "99"),
         (lambda s: s.part_twist(99), UnknownIdError, "99"),
@@ -691,6 +692,20 @@ def test_bad_input_is_refused_and_nothing_changes(edit, error, message: str) -> 
     for part, pose in simulator.poses().items():
         np.testing.assert_array_equal(pose, poses[part])
     simulator.step()
+
+
+def test_a_wrench_is_bounded_with_those_of_its_step() -> None:
+    """What is held takes any load, so that no engine refuses it."""
+    simulator = suite.make_simulator(make)
+    ids = simulator.spawn(tower(3), fixed=[0])
+    for _ in range(4):  # nothing breaks right after a join
+        simulator.step()
+    simulator.apply_wrench(ids[2], [0, 0, 0.9e9, 0, 0, 0])
+    with pytest.raises(PoseError, match="part 2"):
+        simulator.apply_wrench(ids[2], [0, 0, 0.9e9, 0, 0, 0])
+    broken = simulator.step().events
+    assert [e.cause for e in broken if e.kind is EventKind.BROKEN] == [Cause.OVERLOAD]
+    simulator.apply_wrench(ids[2], [0, 0, 1.0, 0, 0, 0])  # those before are used up
 
 
 def test_structure_with_parts_inside_each_other_is_refused() -> None:
