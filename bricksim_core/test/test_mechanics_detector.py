@@ -92,9 +92,10 @@ def test_breakage_is_on_by_default():
         ("engagement", -0.001, "-0.001, expected at least 0"),
         ("cooldown", -1.0, "-1.0, expected at least 0"),
         ("reuse", float("nan"), "nan, expected at least 0"),
+        ("lateness", None, "None, expected at least 0"),
     ],
 )
-def test_thresholds_are_checked(name: str, value: float, expected: str):
+def test_thresholds_are_checked(name: str, value: float | None, expected: str):
     with pytest.raises(BrickSimError, match=f"breakage threshold {name} is {expected}"):
         BreakageThresholds(**{name: value})  # type: ignore[arg-type]
 

@@ -175,7 +175,7 @@ def test_a_bag_is_never_written_over(tmp_path: Path) -> None:
 def test_what_is_no_bag_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.mcap"
     path.write_bytes(content)
-    with pytest.raises(EpisodeError, match=r"x\.mcap"):
+    with pytest.raises(EpisodeError, match=r"x\.mcap: .+ damaged \(.+\)"):
         read_episode(path)
     with pytest.raises(EpisodeError, match=r"no \.mcap file"):
         read_episode(tmp_path / "nowhere")

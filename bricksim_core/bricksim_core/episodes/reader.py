@@ -209,7 +209,8 @@ def _records(
         raise EpisodeError(f"{file}: {error.strerror}") from None
     except Exception as error:  # damaged bytes: whatever decompression and decoders run into
         if not schemas:
-            raise EpisodeError(f"{file}: no MCAP file, or damaged ({error})") from None
+            trouble = str(error) or "it ends too soon"
+            raise EpisodeError(f"{file}: no MCAP file, or damaged ({trouble})") from None
         episode.truncated = True
 
 

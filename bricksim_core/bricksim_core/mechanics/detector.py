@@ -73,7 +73,9 @@ class BreakageThresholds:
     def __post_init__(self) -> None:
         for name in (f.name for f in fields(self) if f.name != "enabled"):
             value = getattr(self, name)
-            if value is not None and not value >= 0.0:
+            if value is None and name in ("engagement", "impact_time"):
+                continue
+            if value is None or not value >= 0.0:
                 raise BrickSimError(f"breakage threshold {name} is {value}, expected at least 0")
         for name in ("utilization", "impact_time"):
             if getattr(self, name) == 0.0:
