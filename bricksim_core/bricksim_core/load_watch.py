@@ -265,6 +265,10 @@ class LoadWatch:
         row = most(known.part_ids, known.row, len(self._ids), part_ids)
         return None if row < 0 else int(self._ids[row])
 
+    def begin(self) -> None:
+        """Begins a frame. Steps of one that failed are forgotten: what was there may be no more."""
+        self._steps = []
+
     def observe(self, report: StepReport, applied: Mapping[int, Array]) -> None:
         """Takes in one engine step.
 

@@ -411,6 +411,7 @@ class Simulator:
         engine_time = mechanics_time = assembly_time = 0.0
         wrenches, self._wrenches = self._wrenches, {}
         scene, table = self._scene, self._scene.table
+        self._watch.begin()
         for _ in range(self._config.substeps):
             t0 = perf_counter()
             for hook in self.before_substep:

@@ -708,6 +708,25 @@ def test_a_wrench_is_bounded_with_those_of_its_step() -> None:
     simulator.apply_wrench(ids[2], [0, 0, 1.0, 0, 0, 0])  # those before are used up
 
 
+def test_edits_after_a_frame_that_failed_are_followed() -> None:
+    """It had fewer steps than others, with components that are there no more."""
+    simulator = suite.make_simulator(make)
+    simulator.spawn(tower(2), at(0, 0, 0.1), fixed=[])
+    ids = simulator.spawn(tower(2), at(0.1, 0, 0.1), fixed=[])
+    simulator.step()
+    calls = iter(range(99))
+
+    def fail_in_the_third_step() -> None:
+        if next(calls) == 2:
+            simulator.engine.apply_wrench(0, np.array([1e9, 0, 0, 0, 0, 0]))
+
+    simulator.before_substep.append(fail_in_the_third_step)
+    with pytest.raises(EngineError, match="unstable"):
+        simulator.step()
+    simulator.remove(ids.values())
+    assert len(simulator.step().utilization) == 1
+
+
 def test_structure_with_parts_inside_each_other_is_refused() -> None:
     graph = BrickTopologyGraph()
     first, second = graph.add_part(BrickShape(2, 2)), graph.add_part(BrickShape(2, 2))
