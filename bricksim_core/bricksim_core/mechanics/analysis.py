@@ -25,7 +25,7 @@ from bricksim_core.mechanics.types import (
     SolveStatus,
     VerdictLimits,
 )
-from bricksim_core.parts import PLATE_HEIGHT
+from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
@@ -37,9 +37,9 @@ GREATEST_LOAD = 1e9
 """Greatest component of a load [N, N m] or of gravity [m/s^2]. Far beyond it rounding would
 decide the verdict."""
 
-_UPRIGHT = 1e-4
-"""Greatest sine of the tilt of a component that can stand on the ground by its faces: what rests in
-a simulator's soft contacts is tilted by 1e-5, and 1e-4 lifts one edge of 20 studs by 16 um."""
+_LIFT = 1e-4
+"""Height [m] by which the highest corner of the faces on which a component stands may be above the
+lowest one. What rests aside of their middle in a simulator's soft contacts leans by up to 2e-5."""
 
 _EQUAL = 1e-9
 """Relative difference of utilizations that is rounding."""
@@ -351,10 +351,14 @@ def _ground_height(
 ) -> float | None:
     """Height of the ground in the component frame [m]; None for a tilted component, whose faces
     the ground does not touch."""
-    if np.hypot(*world_T_component[:2, 2]) > _UPRIGHT or world_T_component[2, 2] < 0.0:
+    bottom = layout.grids[:, 2].min()
+    sole = layout.footprints[layout.grids[:, 2] == bottom] * STUD_PITCH
+    sides = sole[:, 2:].max(axis=0) - sole[:, :2].min(axis=0)
+    lift = np.abs(world_T_component[2, :2]) @ sides
+    if lift > _LIFT or world_T_component[2, 2] < 0.0:
         return None
     if defined is None:
-        return float(layout.grids[:, 2].min() * PLATE_HEIGHT)
+        return float(bottom * PLATE_HEIGHT)
     return float(defined - world_T_component[2, 3])
 
 
