@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.compiled import compiled
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, STUD_RADIUS
 from bricksim_core.spatial import Array
 from bricksim_core.topology.grid import GRID_CELL
@@ -70,29 +71,36 @@ def face_contacts(layout: ComponentLayout, ground: float | None = None) -> FaceC
     Returns:
         The contacts, the ground's first.
     """
-    corners = layout.boxes
-    columns = [(*facing_pairs(corners, axis), axis) for axis in range(3)]
+    boxes = layout.boxes
+    pairs = [facing_pairs(boxes, axis) for axis in range(3)]
+    axes = [0, 1, 2]
     if ground is not None:
-        bottom = corners[:, 0, 2] * PLATE_HEIGHT
+        bottom = boxes[:, 0, 2] * PLATE_HEIGHT
         resting = np.flatnonzero(np.abs(bottom - ground) <= GROUND_TOLERANCE)
-        columns.append((np.full_like(resting, GROUND), resting, 2))
-    part_a = np.concatenate([a for a, _, _ in columns])
-    part_b = np.concatenate([b for _, b, _ in columns])
-    axis = np.concatenate([np.full(len(a), axis, dtype=np.int64) for a, _, axis in columns])
-    order = np.lexsort((part_b, part_a))
+        pairs.append((np.full_like(resting, GROUND), resting))
+        axes.append(2)
+    part_a, part_b = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    axis = np.repeat(axes, [len(a) for a, _ in pairs])
+    order = np.argsort(part_a * len(boxes) + part_b, kind="stable")
     part_a, part_b, axis = part_a[order], part_b[order], axis[order]
+    return FaceContacts(part_a, part_b, axis, _rectangles(boxes, part_a, part_b, axis))
 
-    low, high = corners[part_b, 0], corners[part_b, 1]
-    solid = part_a != GROUND
-    low[solid] = np.maximum(low[solid], corners[part_a[solid], 0])
-    high[solid] = np.minimum(high[solid], corners[part_a[solid], 1])
-    rows = np.arange(len(axis))
-    high[rows, axis] = low[rows, axis] = corners[part_b, 0][rows, axis]
-    u, v = (axis + 1) % 3, (axis + 2) % 3
-    vertices = np.repeat(low[:, None, :], 4, axis=1)
-    vertices[rows, 1, u] = vertices[rows, 2, u] = high[rows, u]
-    vertices[rows, 2, v] = vertices[rows, 3, v] = high[rows, v]
-    return FaceContacts(part_a, part_b, axis, vertices * GRID_CELL)
+
+@compiled
+def _rectangles(boxes: IntArray, part_a: IntArray, part_b: IntArray, axis: IntArray) -> Array:
+    """`FaceContacts.vertices`, from its other arrays and (N, 2, 3) boxes [studs, studs, plates]."""
+    vertices = np.empty((len(axis), 4, 3))
+    for f in range(len(axis)):
+        a, b, normal = part_a[f], part_b[f], axis[f]
+        u, v = (normal + 1) % 3, (normal + 2) % 3
+        for side, along in ((u, (0, 1, 1, 0)), (v, (0, 0, 1, 1))):
+            low, high = boxes[b, 0, side], boxes[b, 1, side]
+            if a != GROUND:
+                low, high = max(low, boxes[a, 0, side]), min(high, boxes[a, 1, side])
+            for corner in range(4):
+                vertices[f, corner, side] = (high if along[corner] else low) * GRID_CELL[side]
+        vertices[f, :, normal] = boxes[b, 0, normal] * GRID_CELL[normal]
+    return vertices
 
 
 class Holder(IntEnum):
@@ -218,9 +226,13 @@ class StudContacts:
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-def stud_contacts(layout: ComponentLayout) -> StudContacts:
-    """Contact points of the studs of every connection, in the layout's order of connections."""
-    stud, hole = layout.footprints[layout.stud_index], layout.footprints[layout.hole_index]
+def stud_contacts(layout: ComponentLayout, rows: IntArray | None = None) -> StudContacts:
+    """Contact points of the studs of every connection, in the layout's order of connections, or of
+    some of them: (C,) rows."""
+    lower, upper = layout.stud_index, layout.hole_index
+    if rows is not None:
+        lower, upper = lower[rows], upper[rows]
+    stud, hole = layout.footprints[lower], layout.footprints[upper]
     low = np.maximum(stud[:, :2], hole[:, :2])
     high = np.minimum(stud[:, 2:], hole[:, 2:])
     narrow = (hole[:, 2:] - hole[:, :2]).min(axis=1, initial=1 << 40) == 1
@@ -229,7 +241,7 @@ def stud_contacts(layout: ComponentLayout) -> StudContacts:
     keys = ((size[:, 0] << 16 | size[:, 1]) << 5) | (sides @ (1 << np.arange(5)))
     _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
     patterns = tuple(_pattern(*size[k].tolist(), *sides[k].tolist()) for k in first)
-    top = layout.grids[layout.stud_index, 2] + layout.dimensions[layout.stud_index, 2]
+    top = layout.grids[lower, 2] + layout.dimensions[lower, 2]
     centre = np.column_stack([0.5 * (low + high), top]) * GRID_CELL
     return StudContacts(patterns, pattern.reshape(-1), centre, high - low)
 

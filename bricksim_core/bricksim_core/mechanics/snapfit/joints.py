@@ -17,7 +17,7 @@ torque) adds to the tipping rows, counts alone under a push, and is left out of 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
@@ -117,6 +117,15 @@ class Joints:
                 self.twist, self.stiffness,
             ),
         )  # fmt: skip
+
+    def and_others(self, others: Joints) -> Joints:
+        """These joints, then others."""
+        return Joints(
+            *(
+                np.concatenate([getattr(self, f.name), getattr(others, f.name)])
+                for f in fields(Joints)
+            )
+        )
 
     @cached_property
     def corners(self) -> Array:
@@ -251,32 +260,39 @@ def joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
     """The joints of a component, in the layout's order of connections."""
     known = _KNOWN.get(layout)
     if known is None or known[0] != constants:
-        known = _KNOWN[layout] = constants, _joints_of(layout, constants)
+        every = np.arange(len(layout.connection_ids))
+        known = _KNOWN[layout] = constants, _joints_of(layout, constants, every)
     return known[1]
 
 
-def joints_of_piece(
+def joints_of_descendant(
     layout: ComponentLayout, constants: SnapFitConstants, joints: Joints, index: IntArray
 ) -> Joints:
-    """The joints of a component that were joints of an earlier one.
+    """The joints of a component most of which were joints of an earlier one.
 
     Args:
         layout: The component.
         constants: The model's constants.
         joints: Of the earlier component, whose frame it has, with these constants.
-        index: (C,) where its joints are among them.
+        index: (C,) where its joints are among them, -1 for new ones.
     """
-    piece = joints.between(layout.stud_index, layout.hole_index, index)
-    _KNOWN[layout] = constants, piece
-    return piece
+    new = np.flatnonzero(index < 0)
+    if len(new):
+        index = index.copy()
+        index[new] = len(joints) + np.arange(len(new))
+        joints = joints.and_others(_joints_of(layout, constants, new))
+    own = joints.between(layout.stud_index, layout.hole_index, index)
+    _KNOWN[layout] = constants, own
+    return own
 
 
 _KNOWN: WeakKeyDictionary[ComponentLayout, tuple[SnapFitConstants, Joints]] = WeakKeyDictionary()
 """Joints of the layouts that are alive."""
 
 
-def _joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
-    contacts = stud_contacts(layout)
+def _joints_of(layout: ComponentLayout, constants: SnapFitConstants, rows: IntArray) -> Joints:
+    """Those of some of a component's connections."""
+    contacts = stud_contacts(layout, rows)
     table = np.array([_strengths(p, constants) for p in contacts.patterns]).reshape(-1, 3)
     pull, first_x, first_y = table[contacts.pattern].T.copy()
     half = (0.5 * STUD_PITCH * contacts.overlap).astype(np.float64)
@@ -292,8 +308,8 @@ def _joints_of(layout: ComponentLayout, constants: SnapFitConstants) -> Joints:
     lever = _stud_levers(contacts.overlap)
     bearing: float = constants.bearing_strength
     return Joints(
-        lower=layout.stud_index,
-        upper=layout.hole_index,
+        lower=layout.stud_index[rows],
+        upper=layout.hole_index[rows],
         centre=contacts.centre,
         half=half,
         studs=studs,

@@ -10,6 +10,7 @@ import numpy as np
 from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.geometry import GROUND, FaceContacts
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
+from bricksim_core.membership import are_in
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -76,13 +77,32 @@ def pushes_of(
         constants: For the side gap.
     """
     count = 1 + max(faces.part_b.max(initial=0), upper.max(initial=0))
-    jointed = np.isin(faces.part_a * count + faces.part_b, lower * count + upper)
+    jointed = are_in(faces.part_a * count + faces.part_b, lower * count + upper)
     kept = (faces.part_a != GROUND) & ~((faces.axis == 2) & jointed)
-    side = np.where(faces.axis[kept] == 2, 0.0, constants.side_gap)
     return Pushes(
-        low=np.repeat(faces.part_a[kept], 4),
-        high=np.repeat(faces.part_b[kept], 4),
-        point=faces.vertices[kept].reshape(-1, 3),
-        normal=np.repeat(faces.normal[kept], 4, axis=0),
-        gap=np.repeat(side, 4),
-    )
+        *_corners(
+            np.flatnonzero(kept), faces.part_a, faces.part_b, faces.axis, faces.vertices,
+            constants.side_gap,
+        )
+    )  # fmt: skip
+
+
+@compiled
+def _corners(
+    kept: IntArray,
+    part_a: IntArray,
+    part_b: IntArray,
+    axis: IntArray,
+    vertices: Array,
+    side_gap: float,
+) -> tuple[IntArray, IntArray, Array, Array, Array]:
+    """The arrays of `Pushes`: four points of each of some `FaceContacts`."""
+    low, high = np.empty(4 * len(kept), dtype=np.int64), np.empty(4 * len(kept), dtype=np.int64)
+    point, normal = np.empty((4 * len(kept), 3)), np.zeros((4 * len(kept), 3))
+    gap = np.empty(4 * len(kept))
+    for v in range(len(low)):
+        f = kept[v // 4]
+        low[v], high[v], point[v] = part_a[f], part_b[f], vertices[f, v % 4]
+        normal[v, axis[f]] = 1.0
+        gap[v] = 0.0 if axis[f] == 2 else side_gap
+    return low, high, point, normal, gap

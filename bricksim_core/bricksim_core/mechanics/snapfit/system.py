@@ -27,7 +27,7 @@ from bricksim_core.mechanics.snapfit.ground import ground_footprints, ground_row
 from bricksim_core.mechanics.snapfit.joints import (
     Joints,
     joints_of,
-    joints_of_piece,
+    joints_of_descendant,
     pull_moments,
     rectangle_corners,
     spread_push,
@@ -188,18 +188,20 @@ class SnapFitSystem:
         self._anchored = np.array(anchored, dtype=bool)
         self._ground = ground
         descent = None if origin is None else _Descent.of(origin, layout, self._anchored, self)
-        if descent is None or not descent.piece:
+        if descent is None:
+            joints = joints_of(layout, constants)
+        else:
+            joints = joints_of_descendant(
+                layout, constants, descent.origin.joints, descent.connections
+            )
+        if descent is not None and descent.piece:
+            self.pushes = descent.origin.pushes.within(descent.index)
+            self._footprints = descent.origin._footprints
+        else:
             faces = face_contacts(layout, ground)
-            joints = self.joints = joints_of(layout, constants)
             self.pushes = pushes_of(faces, joints.lower, joints.upper, constants)
             self._footprints = ground_footprints(faces)
-        else:
-            whole = descent.origin
-            joints = self.joints = joints_of_piece(
-                layout, constants, whole.joints, descent.connections
-            )
-            self.pushes = whole.pushes.within(descent.index)
-            self._footprints = whole._footprints
+        self.joints = joints
         resting, footprint, half = self._footprints
         self._floating = not self._anchored.any() and not len(resting)
         held = self._anchored.copy()
