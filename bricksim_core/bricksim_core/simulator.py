@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bricksim_core.assembly.monitor import AssemblyMonitor
 from bricksim_core.assembly.snapping import apply_candidates, plan_snap, require_room
@@ -38,6 +39,7 @@ from bricksim_core.events import (
     StepResult,
     Timings,
 )
+from bricksim_core.given import as_pose, as_six, require_bearable
 from bricksim_core.load_watch import LoadWatch
 from bricksim_core.mechanics.analysis import GREATEST_LOAD
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds, Finding
@@ -256,7 +258,7 @@ class Simulator:
             Part ids by structure id.
 
         Raises:
-            PoseError: The pose is not finite or not rigid.
+            PoseError: The pose is not finite, not rigid, or puts a part beyond `MAX_POSITION`.
             UnknownIdError: ``fixed`` or ``part_ids`` names a part that the structure does not have.
             TopologyError: A wanted id is in use or none that a scene has (see `MAX_SCENE_ID`), or
                 none is left for a part; nothing is added then.
@@ -309,21 +311,55 @@ class Simulator:
 
         Raises:
             UnknownIdError: The part does not exist.
-            PoseError: Pose or twist are not finite or the pose is not rigid.
+            PoseError: Pose or twist are not finite, the pose is not rigid, or they are beyond what
+                engines bear (`MAX_POSITION`, `MAX_GIVEN_SPEED`); nothing is changed then.
             CollisionError: The component would be inside of something else.
         """
-        component = self.graph.component_of(part_id)
-        world_T_part, twist = as_pose(world_T_part), _six(twist, "twist")
-        layout = self.graph.layout(component)
-        local = layout.component_T_parts[np.searchsorted(layout.part_ids, part_id)]
-        pose = world_T_part @ inverse(local)
-        body = self._scene.body(component, pose)
-        if not allow_overlap and self.engine.overlaps([body], [component])[0]:
-            raise CollisionError(
-                f"{_named(part_id, layout)} would be inside of {self._obstacle(body, component)}"
-            )
-        self._scene.place(component, pose, twist)
-        self._monitor.forget(layout.part_ids.tolist())
+        self.teleport_all({part_id: (world_T_part, twist)}, allow_overlap=allow_overlap)
+
+    def teleport_all(
+        self,
+        places: Mapping[int, tuple[ArrayLike, ArrayLike]],
+        *,
+        allow_overlap: bool = False,
+    ) -> None:
+        """Moves some parts, one of a component each, at once, and what these are connected with.
+
+        Args:
+            places: Pose and twist by part id, as for `teleport`.
+            allow_overlap: False: refuse places that are taken, or that overlap each other.
+
+        Raises:
+            UnknownIdError: A part does not exist.
+            PoseError: As for `teleport`.
+            CollisionError: As for `teleport`; nothing is moved then.
+            TopologyError: Two parts are of one component.
+        """
+        bodies: dict[int, BodySpec] = {}
+        for part_id, (world_T_part, twist) in places.items():
+            component = self.graph.component_of(part_id)
+            if component in bodies:
+                raise TopologyError(f"part {part_id} moves with another one that is to be moved")
+            layout = self.graph.layout(component)
+            local = layout.component_T_parts[np.searchsorted(layout.part_ids, part_id)]
+            body = self._scene.body(component, as_pose(world_T_part) @ inverse(local))
+            bodies[component] = replace(body, twist=as_six(twist, "twist"))
+        moved = list(bodies.values())
+        require_bearable(moved)
+        seated: list[tuple[int, int]] = []
+        if not allow_overlap:
+            taken = self.engine.overlaps(moved, list(bodies))
+            for part_id, body, is_taken in zip(places, moved, taken, strict=True):
+                if is_taken:
+                    raise CollisionError(
+                        f"{_named(part_id, body.layout)} would be inside of"
+                        f" {self._obstacle(body, bodies)}"
+                    )
+            seated = self._require_apart(moved)
+        for component, body in bodies.items():
+            self._scene.place(component, body.world_T_component, body.twist)
+            self._monitor.forget(body.layout.part_ids.tolist())
+        self._scene.seat(seated)
         self._commit()
 
     def hold_fixed(self, part_id: int, held: bool) -> None:
@@ -347,7 +383,7 @@ class Simulator:
                 of this step before it.
         """
         self.graph.part(part_id)
-        wrench = self._wrenches.get(part_id, np.zeros(6)) + _six(wrench, "wrench")
+        wrench = self._wrenches.get(part_id, np.zeros(6)) + as_six(wrench, "wrench")
         if not np.all(np.abs(wrench) <= GREATEST_LOAD):
             raise PoseError(
                 f"wrench on part {part_id} would be {wrench.tolist()}, expected at most"
@@ -720,10 +756,22 @@ class Simulator:
                     colors=(),
                 )
             )
+        require_bearable(bodies)
         for body, taken in zip(bodies, self.engine.overlaps(bodies), strict=True):
             if taken:
                 name = _named(int(body.layout.part_ids[0]), body.layout)
                 raise CollisionError(f"{name} would be inside of {self._obstacle(body)}")
+        return self._require_apart(bodies)
+
+    def _require_apart(self, bodies: Sequence[BodySpec]) -> list[tuple[int, int]]:
+        """Checks that bodies are not inside of each other.
+
+        Returns:
+            Pairs (lower, upper part) that stand in each other's studs without a connection.
+
+        Raises:
+            CollisionError: They are.
+        """
         if len(bodies) < 2:
             return []
         each = [brick_boxes(b.layout).moved(b.world_T_component) for b in bodies]
@@ -736,7 +784,7 @@ class Simulator:
         if not in_studs.all():
             i = int(np.argmin(in_studs))
             raise CollisionError(
-                f"parts {boxes.part_ids[a[i]]} and {boxes.part_ids[b[i]]} of the structure are"
+                f"parts {boxes.part_ids[a[i]]} and {boxes.part_ids[b[i]]} would be"
                 f" {depth[i] * 1e3:.3g} mm inside of each other"
             )
         lower = boxes.shapes[a] == STUD_SHAPE
@@ -744,11 +792,11 @@ class Simulator:
             zip(boxes.part_ids[a[lower]].tolist(), boxes.part_ids[b[lower]].tolist(), strict=True)
         )
 
-    def _obstacle(self, body: BodySpec, component: int | None = None) -> str:
-        """Names what a body at its pose is inside of."""
+    def _obstacle(self, body: BodySpec, moved: Collection[int] = ()) -> str:
+        """Names what a body at its pose is inside of, but for components that move along."""
         boxes = brick_boxes(body.layout).moved(body.world_T_component)
         for other in self.graph.component_ids:
-            if other == component:
+            if other in moved:
                 continue
             layout = self.graph.layout(other)
             scene = brick_boxes(layout).moved(self._scene.pose(other))
@@ -759,31 +807,6 @@ class Simulator:
                     f" {depth[0] * 1e3:.3g} mm)"
                 )
         return "the ground or a robot"
-
-
-def as_pose(pose: Array) -> Array:
-    """A pose given by a user, checked.
-
-    Raises:
-        PoseError: It is not a finite rigid (4, 4) transform.
-    """
-    pose = np.asarray(pose, dtype=float)
-    if pose.shape != (4, 4) or not np.all(np.isfinite(pose)):
-        raise PoseError(f"pose is {pose.tolist()}, expected a finite 4x4 matrix")
-    rotation = pose[:3, :3]
-    error = np.abs(rotation @ rotation.T - np.eye(3)).max()
-    if error > 1e-6 or np.linalg.det(rotation) < 0.0:
-        raise PoseError(f"rotation is {rotation.tolist()}, expected orthonormal and right-handed")
-    if np.abs(pose[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
-        raise PoseError(f"last row of the pose is {pose[3].tolist()}, expected 0, 0, 0, 1")
-    return pose
-
-
-def _six(values: Array | Sequence[float], name: str) -> Array:
-    result = np.asarray(values, dtype=float)
-    if result.shape != (6,) or not np.all(np.isfinite(result)):
-        raise PoseError(f"{name} is {result.tolist()}, expected six finite numbers")
-    return result
 
 
 def _named(part_id: int, layout: ComponentLayout) -> str:

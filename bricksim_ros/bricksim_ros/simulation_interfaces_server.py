@@ -57,7 +57,13 @@ from simulation_interfaces.srv import (
     UnloadWorld,
 )
 
-from bricksim_core.errors import BrickSimError, CollisionError, EngineError, FormatError
+from bricksim_core.errors import (
+    BrickSimError,
+    CollisionError,
+    EngineError,
+    FormatError,
+    PoseError,
+)
 from bricksim_core.formats import Format, parse_structure, read_structure
 from bricksim_core.spatial import Array
 from bricksim_ros import conversions, parameters
@@ -332,7 +338,7 @@ class SimulationInterfacesServer(Server):
             return Result(result=codes.NAME_INVALID, error_message=str(error)), ""
         except (FormatError, SceneError) as error:
             return Result(result=codes.RESOURCE_PARSE_ERROR, error_message=str(error)), ""
-        except (CollisionError, EngineError) as error:
+        except (CollisionError, EngineError, PoseError) as error:
             return Result(result=codes.INVALID_POSE, error_message=str(error)), ""
         self._changed()
         return _ok(), entity.name
@@ -371,12 +377,12 @@ class SimulationInterfacesServer(Server):
         try:
             twist = _twist_array(request.state.twist)
             state = self._frames.state(request.state.header.frame_id, request.state.pose, twist)
-        except ValueError as error:
+            self._world.set_entity_state(request.entity, state)
+        except (ValueError, PoseError) as error:
             response.result = Result(
                 result=SetEntityState.Response.INVALID_POSE, error_message=str(error)
             )
             return
-        self._world.set_entity_state(request.entity, state)
         self._changed()
         response.result = _ok()
 

@@ -316,17 +316,17 @@ class World:
 
         Raises:
             NotFoundError: There is no entity of this name.
-            BrickSimError: It is a robot or the simulator refuses the pose.
+            BrickSimError: It is a robot or the simulator refuses the pose; nothing is moved then.
         """
         if name in self._robots:
             raise BrickSimError(f"entity {name!r} is a robot, whose base cannot be moved")
         entity = self.entity(name)
         graph = self.simulator.graph
-        moved: set[int] = set()
+        moved: dict[int, int] = {}
         for part_id in self.parts_of(name):
-            if graph.component_of(part_id) in moved:
-                continue
-            moved.add(graph.component_of(part_id))
+            moved.setdefault(graph.component_of(part_id), part_id)
+        places: dict[int, tuple[Array, Array]] = {}
+        for part_id in moved.values():
             pose = state.world_T_entity
             if entity is not None:
                 pose = pose @ self._structure_T_part(entity, part_id)
@@ -334,7 +334,8 @@ class World:
             com = transform_points(pose @ inverse(self.simulator.part_pose(part_id)), com)
             linear = point_velocity(state.twist, com - position_of(state.world_T_entity))
             twist = np.concatenate([linear, state.twist[3:]])
-            self.simulator.teleport(part_id, pose, twist)
+            places[part_id] = (pose, twist)
+        self.simulator.teleport_all(places)
 
     def bounds(self, name: str) -> Array:
         """(2, 3) least and greatest corner [m] of an entity's bricks, world axes.

@@ -25,6 +25,10 @@ from bricksim_core.topology.layout import ComponentLayout, IntArray
 NO_PART = -1
 """Stands for "not a brick" (ground, table, robot link) where a part id is expected."""
 
+MAX_SPEED = 1e3
+"""Speed of a body's points [m/s] or of a robot's joints [rad/s, m/s] above which a state counts as
+unstable. A brick of one stud that catches the ground with an edge at 10 m/s spins at more rad/s."""
+
 BODY_SHAPE = 0
 """Contact shape id of a brick's body box."""
 STUD_SHAPE = 1
@@ -258,7 +262,11 @@ class Engine(Protocol):
         ...
 
     def restore(self, snapshot: object) -> None:
-        """Returns to a snapshot of this engine, whatever happened in between."""
+        """Returns to a snapshot of this engine, whatever happened in between.
+
+        Raises:
+            EngineError: It is none; nothing is changed then.
+        """
         ...
 
     def overlaps(

@@ -63,6 +63,7 @@ from bricksim_core.engines.mujoco.stepping import (
 )
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
+    MAX_SPEED,
     NO_PART,
     STUD_SHAPE,
     BodySpec,
@@ -79,13 +80,10 @@ from bricksim_core.topology.layout import IntArray
 # MuJoCo would write its warnings to a file in the working directory.
 mujoco.set_mju_user_warning(logging.getLogger(__name__).warning)
 
-_MAX_SPEED = 1e3
-"""Speed of a body's points [m/s] or of a robot's joints [rad/s, m/s] above which a state counts as
-unstable. A brick of one stud that catches the ground with an edge at 10 m/s spins at more rad/s."""
-
 
 @dataclass(frozen=True, eq=False)
 class _Snapshot:
+    owner: object
     bodies: dict[int, Body]
     robots: dict[str, Robot]
     drives: dict[str, DriveState]
@@ -128,6 +126,7 @@ class MujocoEngine:
         self._options = SceneOptions(
             float(timestep), np.array(gravity, dtype=float), ground, self._contact
         )
+        self._owner = object()  # of its snapshots
         self._bodies: dict[int, Body] = {}
         self._robots: dict[str, Robot] = {}
         self._drives: dict[str, DriveState] = {}
@@ -576,7 +575,7 @@ class MujocoEngine:
         drives = self._load_drives(dt)
         mujoco.mj_step(model, data)
         self._cost += step_cost(data, len(index.part_ids))
-        if not all_below(data.qvel, _MAX_SPEED):
+        if not all_below(data.qvel, MAX_SPEED):
             self._require_stable()
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
@@ -593,7 +592,7 @@ class MujocoEngine:
         with np.errstate(over="ignore"):
             linear, angular = np.linalg.norm(twists, axis=2).T
         speed = linear + angular * index.around.reach[:-1]
-        fast = np.flatnonzero(~(speed < _MAX_SPEED))[:5]
+        fast = np.flatnonzero(~(speed < MAX_SPEED))[:5]
         culprits = [
             f"component {component} at {value:.4g} m/s"
             for component, value in zip(
@@ -603,12 +602,12 @@ class MujocoEngine:
         culprits += [
             f"robot {name!r}"
             for name, robot in index.robots.items()
-            if not all_below(self._data.qvel[robot.dof], _MAX_SPEED)
+            if not all_below(self._data.qvel[robot.dof], MAX_SPEED)
         ]
         if culprits:
             raise EngineError(
                 f"the state became unstable in the step to {self.time:.4f} s:"
-                f" {', '.join(culprits)}, expected less than {_MAX_SPEED:.0f} m/s (joints: rad/s)"
+                f" {', '.join(culprits)}, expected less than {MAX_SPEED:.0f} m/s (joints: rad/s)"
             )
 
     def _load_wrenches(self) -> float:
@@ -651,6 +650,7 @@ class MujocoEngine:
         else:
             self._shared = True  # the model is copied when it changes next
         return _Snapshot(
+            owner=self._owner,
             bodies=dict(self._bodies),
             robots=dict(self._robots),
             drives={name: state.copy() for name, state in self._drives.items()},
@@ -678,8 +678,9 @@ class MujocoEngine:
 
     def restore(self, snapshot: object) -> None:
         """Returns to a snapshot; see `Engine.restore`."""
-        if not isinstance(snapshot, _Snapshot):
-            raise EngineError(f"{type(snapshot).__name__} is no snapshot of the MuJoCo engine")
+        if not isinstance(snapshot, _Snapshot) or snapshot.owner is not self._owner:
+            what = "one of another" if isinstance(snapshot, _Snapshot) else type(snapshot).__name__
+            raise EngineError(f"restore got {what}, expected a snapshot of this engine")
         self._bodies = dict(snapshot.bodies)
         self._robots = dict(snapshot.robots)
         self._drives = {name: state.copy() for name, state in snapshot.drives.items()}
