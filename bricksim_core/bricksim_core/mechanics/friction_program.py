@@ -36,8 +36,15 @@ greatest load, and speeds at which inequalities hold there. Any will do; these n
 _STEP = 0.995
 """Part of the way to the boundary that a step takes: nearer to it rounding ends it too early."""
 
+_SOFTNESS = 1e-11
+"""By how much what a step adds to a force may give way: slack per force, of bodies of mass 1. Near
+the solution inequalities that hold with force have next to no slack, and bodies between which no
+motion is left are as one to the matrix; beyond some 1e13 their mass, and with that the matrix's
+being positive definite, would be lost by rounding. What a step misses by it counts as missed, so
+that the next one makes up for it."""
+
 _ACCEPTED = 1e3
-"""How much more than wanted an error may be where rounding allows no further step."""
+"""How much more than wanted an error may be where rounding lets it fall no further."""
 
 _SLIGHT = 100.0
 """Times the energy that counts as none that the energy of an error may be in any case there."""
@@ -49,7 +56,7 @@ _ROUNDING = 1e-4
 """Part of an energy that counts as none that the energy of an error may be in any case."""
 
 STEPS = 40
-"""Steps of the method; 5 to 20 are usual."""
+"""Points of the method that are looked at; 5 to 20 are usual."""
 
 UNFINISHED = -2
 """Instead of a number of steps: there are more to take."""
@@ -568,33 +575,35 @@ def moved(
         error = max(product + missed, _energy(mobility, left)) / close
         if error <= 1.0:
             return step, kept, speed, wrench
+        vain = error > max(_ACCEPTED, _SLIGHT * enough / close)
+        if step == STEPS - 1:
+            return -1 if vain else step, kept, speed, wrench
 
         for k in range(count):
             for i in range(_SLOTS if joints.single[k] else _APART):
                 y, s = state.force[k, i], state.slack[k, i]
                 inverse.force[k, i], inverse.slack[k, i] = 1.0 / y, 1.0 / s
-                weight[k, i] = y * inverse.slack[k, i]
+                weight[k, i] = 1.0 / (s * inverse.force[k, i] + _SOFTNESS)
                 centre[k, i] = -y * s
         for v in range(len(closing)):
             y, s = state.push[v], state.gap[v]
             inverse.push[v], inverse.gap[v] = 1.0 / y, 1.0 / s
-            firmness[v] = y * inverse.gap[v]
+            firmness[v] = 1.0 / (s * inverse.push[v] + _SOFTNESS)
             aim[v] = -y * s
         _resistances(joints, weight, matrices)
         _firmnesses(contacts, count, firmness, matrices)
         _assemble(blocks, order, mass, links, matrices)
         if not factor(blocks, order):
-            accepted = error <= max(_ACCEPTED, _SLIGHT * enough / close)
-            return step if accepted else -1, kept, speed, wrench
+            return -1 if vain else step, kept, speed, wrench
         for turn in range(2):
             # What is to be balanced if nothing else changed.
             for k in range(count):
                 for i in range(_SLOTS if joints.single[k] else _APART):
-                    y = centre[k, i] * inverse.slack[k, i] - weight[k, i] * over[k, i]
-                    change.force[k, i] = y
+                    aside = centre[k, i] * inverse.force[k, i] - over[k, i]
+                    change.force[k, i] = weight[k, i] * aside
                 _level(joints.single[k], k, weight, change.force, change.slip, 0.0)
             for v in range(len(closing)):
-                change.push[v] = aim[v] * inverse.gap[v] - firmness[v] * late[v]
+                change.push[v] = firmness[v] * (aim[v] * inverse.push[v] - late[v])
             _wrenches(joints, contacts, change.force, change.push, wrench)
             right = left.copy()
             _add_loads(links, wrench, right)
@@ -641,4 +650,4 @@ def moved(
         for i in range(6 * bodies):
             change.speed[i] = faster[i]
         _add(state, change, forth, along)
-    return UNFINISHED if last < STEPS else -1, kept, speed, wrench
+    return UNFINISHED, kept, speed, wrench

@@ -14,6 +14,7 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ from bricksim_core.mechanics.body_motion import (
 )
 from bricksim_core.mechanics.friction_fallback import moved_by_piqp
 from bricksim_core.mechanics.friction_packed import moved, nowhere, unpacked
-from bricksim_core.mechanics.friction_program import STEPS, UNFINISHED
+from bricksim_core.mechanics.friction_program import UNFINISHED
 from bricksim_core.mechanics.friction_setup import JointArrays, PartArrays, PushArrays, laid_out
 from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.selection import sides
@@ -265,7 +266,7 @@ class Bodies:
         each = _STEP + _STEP_EACH * program.links + _STEP_PRODUCT * program.products
         portion = max(1, round(_PORTION / each))
         state, kept = nowhere(program), False
-        for first in range(0, STEPS, portion):
+        for first in count(step=portion):
             yield each * min(portion, _USUAL) + (0.0 if first else _BEGIN)
             steps, kept, after, upper = moved(
                 program, load, force, least, bound, _EXACT, self._near, known,
@@ -273,7 +274,7 @@ class Bodies:
             )  # fmt: skip
             if steps != UNFINISHED:
                 return (after, upper) if steps >= 0 else None
-        return None
+        raise AssertionError  # it ends
 
     def work(self, speed: Array, after: Array, span: float, share: float) -> float:
         """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
