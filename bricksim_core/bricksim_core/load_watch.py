@@ -84,27 +84,31 @@ class _Pulse:
             later.pressing + self.pressing,
         )
 
-    def of(self, rows: IntArray, shift: Array) -> _Pulse:
-        """That of a piece of the component.
 
-        Args:
-            rows: (M,) indices of its parts.
-            shift: (3,) from the component's COM to its own [m].
-        """
-        change = self.change.copy()
-        change[:3] += cross(change[3:], shift)
-        return _Pulse(self.total[rows], self.steps, change, self.pressing)
+@record
+class _Cut:
+    """How a piece came out of a component.
 
-    def balanced(self, balance: Balance, dt: float) -> _Pulse:
-        """The same for a piece that nothing holds any more: it moves as its own loads have it.
+    Attributes:
+        rows: (M,) indices of its parts there.
+        shift: (3,) from the component's COM to its own [m].
+        balance: Of the piece, if nothing holds it; None else.
+    """
 
-        Args:
-            balance: Of the piece.
-            dt: How long the pulse took [s].
-        """
-        total, acceleration = balance.apart(self.total / PITCHES)
-        more = acceleration / PITCHES * (dt / self.steps)
-        return _Pulse(total * PITCHES, self.steps, self.change + more, self.pressing)
+    rows: IntArray
+    shift: Array
+    balance: Balance | None
+
+    def of(self, pulse: _Pulse, dt: float) -> _Pulse:
+        """A pulse of the component, which took a time [s], for the piece. What nothing holds any
+        more moves as its own loads have it."""
+        total, change = pulse.total[self.rows], pulse.change.copy()
+        change[:3] += cross(change[3:], self.shift)
+        if self.balance is not None:
+            total, acceleration = self.balance.apart(total / PITCHES)
+            total *= PITCHES
+            change += acceleration / PITCHES * (dt / pulse.steps)
+        return _Pulse(total, pulse.steps, change, pulse.pressing)
 
 
 @record
@@ -113,13 +117,25 @@ class _Due:
 
     Attributes:
         dt: For how long [s].
-        pulse: Under which loads.
+        loads: Under which loads on the component then.
         impact: How many times shorter that was in reality; 1: no impact.
+        cuts: How it came apart since, to be worked out when it is examined: not all of that is, and
+            not in the frame of the break.
     """
 
     dt: float
-    pulse: _Pulse
+    loads: _Pulse
     impact: float = 1.0
+    cuts: tuple[_Cut, ...] = ()
+
+    def worked_out(self) -> _Due:
+        """The same, of the piece itself."""
+        if not self.cuts:
+            return self
+        pulse = self.loads
+        for cut in self.cuts:
+            pulse = cut.of(pulse, self.dt)
+        return _Due(self.dt, pulse, self.impact)
 
 
 @dataclass(eq=False)
@@ -475,11 +491,11 @@ class LoadWatch:
             if not due:
                 del frames[0]
                 continue
-            one = due[0]
+            one = due[0] = due[0].worked_out()
             if watched.task is None:
                 portions = self.detector.examination(
-                    component, watched.layout, watched.anchored, one.pulse.mean, one.dt,
-                    one.impact, one.pulse.change,
+                    component, watched.layout, watched.anchored, one.loads.mean, one.dt,
+                    one.impact, one.loads.change,
                 )  # fmt: skip
                 watched.task = Task(portions)
             result = watched.task.result(allowance, must=len(frames) > latest)
@@ -487,7 +503,7 @@ class LoadWatch:
                 break
             finding, watched.task = result[0], None
             del due[0]
-            watched.examined = one.pulse.mean if one.impact == 1.0 else None
+            watched.examined = one.loads.mean if one.impact == 1.0 else None
             found.append(finding)
             if finding.broken:
                 del frames[0]  # it broke in it
@@ -549,13 +565,11 @@ def _waiting(
     if len(rows) < len(layout.part_ids):
         return ()
     shift = mass_properties(layout).com - mass_properties(whole.layout).com
-    balance = None if anchored.any() else balance_of(layout)
-
-    def of_piece(one: _Due) -> _Due:
-        pulse = one.pulse.of(rows, shift)
-        return _Due(one.dt, pulse.balanced(balance, one.dt) if balance else pulse, one.impact)
-
-    return tuple(tuple(of_piece(one) for one in frame) for frame in whole.waiting)
+    cut = _Cut(rows, shift, None if anchored.any() else balance_of(layout))
+    return tuple(
+        tuple(_Due(one.dt, one.loads, one.impact, (*one.cuts, cut)) for one in frame)
+        for frame in whole.waiting
+    )
 
 
 @lru_cache

@@ -256,7 +256,10 @@ def test_what_waits_of_a_whole_moves_each_of_its_pieces() -> None:
 
     def changes() -> list[tuple[MassProperties, list]]:
         return [
-            (mass_properties(watched.layout), [due.pulse for f in watched.waiting for due in f])
+            (
+                mass_properties(watched.layout),
+                [due.worked_out().loads for frame in watched.waiting for due in frame],
+            )
             for watched in simulator._watch._watched.values()
         ]
 
