@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bricksim_core.engines.boxes import brick_boxes
-from bricksim_core.engines.protocol import MAX_SPEED, BodySpec
+from bricksim_core.engines.protocol import MAX_POSITION, MAX_SPEED, BodySpec
 from bricksim_core.errors import PoseError
 from bricksim_core.spatial import Array, transform_points
+from bricksim_core.values import as_numbers
 
-MAX_POSITION = 1e6
-"""Greatest coordinate [m] at which bricks are put: rounding is 1e-10 m there. MuJoCo begins all of
-its state anew where one is 1e10."""
 MAX_GIVEN_SPEED = 0.5 * MAX_SPEED
 """Greatest speed [m/s] that points of bricks are given: what follows has room up to `MAX_SPEED`."""
 
@@ -27,7 +25,7 @@ def as_pose(pose: ArrayLike) -> Array:
     Raises:
         PoseError: It is not a finite rigid transform.
     """
-    matrix = _numbers(pose)
+    matrix = as_numbers(pose)
     if matrix is None or matrix.shape != (4, 4):
         raise PoseError(f"pose is {_shown(pose)}, expected a finite 4x4 matrix")
     rotation = matrix[:3, :3]
@@ -46,7 +44,7 @@ def as_six(values: ArrayLike, name: str) -> Array:
     Raises:
         PoseError: It is not six finite numbers.
     """
-    numbers = _numbers(values)
+    numbers = as_numbers(values)
     if numbers is None or numbers.shape != (6,):
         raise PoseError(f"{name} is {_shown(values)}, expected six finite numbers")
     return numbers
@@ -75,15 +73,6 @@ def require_bearable(bodies: Sequence[BodySpec]) -> None:
                 f"twist of part {layout.part_ids[0]} is {body.twist.tolist()}: up to {speed:.4g}"
                 f" m/s at its corners, expected at most {MAX_GIVEN_SPEED:g} m/s"
             )
-
-
-def _numbers(values: ArrayLike) -> Array | None:
-    """An array of finite numbers, None if it is something else."""
-    try:
-        numbers = np.asarray(values, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return numbers if np.all(np.isfinite(numbers)) else None
 
 
 def _shown(values: ArrayLike) -> str:

@@ -29,7 +29,13 @@ from bricksim_core.assembly.types import AssemblyThresholds, Candidate
 from bricksim_core.engines.boxes import brick_boxes, concatenate, penetrating
 from bricksim_core.engines.contact_lists import with_links
 from bricksim_core.engines.mujoco import MujocoEngine
-from bricksim_core.engines.protocol import STUD_SHAPE, BodySpec, Engine, StepReport
+from bricksim_core.engines.protocol import (
+    STUD_SHAPE,
+    BodySpec,
+    Engine,
+    StepReport,
+    require_world,
+)
 from bricksim_core.errors import BrickSimError, CollisionError, PoseError, TopologyError
 from bricksim_core.events import (
     Cause,
@@ -52,6 +58,7 @@ from bricksim_core.topology import BrickTopologyGraph, Connection, Structure
 from bricksim_core.topology.frames import stud_T_connections
 from bricksim_core.topology.ids import MAX_SCENE_ID, as_id
 from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.values import as_number, as_whole, require_flag
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class SimulatorConfig:
         seed: Seed of `Simulator.rng`.
 
     Raises:
-        BrickSimError: Frame rate or substeps are not positive.
+        BrickSimError: A value is out of range or of another type.
     """
 
     frame_rate: float = 60.0
@@ -86,10 +93,14 @@ class SimulatorConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.frame_rate) and self.frame_rate > 0.0):
-            raise BrickSimError(f"frame_rate is {self.frame_rate}, expected a positive number")
-        if self.substeps < 1:
-            raise BrickSimError(f"substeps is {self.substeps}, expected at least 1")
+        as_number(self.frame_rate, "frame_rate", 0.0, 1e6, above=True)
+        as_whole(self.substeps, "substeps", 1, 1000)
+        require_world(self.gravity, self.ground)
+        for name, kind in (("assembly", AssemblyThresholds), ("breakage", BreakageThresholds)):
+            if not isinstance(getattr(self, name), kind):
+                raise BrickSimError(f"{name} is {getattr(self, name)!r}, expected {kind.__name__}")
+        as_number(self.overlap_tolerance, "overlap_tolerance", 0.0)
+        as_whole(self.seed, "seed", 0, 2**63 - 1)
 
     @property
     def timestep(self) -> float:
@@ -367,8 +378,10 @@ class Simulator:
 
         Raises:
             UnknownIdError: The part does not exist.
+            BrickSimError: `held` is neither True nor False.
         """
         self.graph.part(part_id)
+        require_flag(held, "held")
         if held == (part_id in self._scene.fixed):
             return
         self._scene.hold(part_id, held)

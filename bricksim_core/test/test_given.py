@@ -4,9 +4,10 @@
 import numpy as np
 import pytest
 
+from bricksim_core.engines.protocol import MAX_POSITION
 from bricksim_core.errors import BrickSimError, CollisionError, PoseError, TopologyError
 from bricksim_core.formats import parse_structure
-from bricksim_core.given import MAX_GIVEN_SPEED, MAX_POSITION
+from bricksim_core.given import MAX_GIVEN_SPEED
 from bricksim_core.simulator import Simulator
 from bricksim_core.spatial import transform
 

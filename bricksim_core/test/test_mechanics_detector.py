@@ -86,9 +86,9 @@ def test_breakage_is_on_by_default():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("utilization", float("nan"), "nan, expected at least 0"),
-        ("utilization", 0.0, "0, expected more than 0"),
-        ("impact_time", 0.0, "0, expected more than 0"),
+        ("utilization", float("nan"), "nan, expected more than 0"),
+        ("utilization", 0.0, "0.0, expected more than 0"),
+        ("impact_time", 0.0, "0.0, expected more than 0"),
         ("engagement", -0.001, "-0.001, expected at least 0"),
         ("cooldown", -1.0, "-1.0, expected at least 0"),
         ("reuse", float("nan"), "nan, expected at least 0"),

@@ -6,8 +6,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from bricksim_core.errors import BrickSimError
 from bricksim_core.records import record
+from bricksim_core.values import as_number, require_flag
+
+_LONGEST_WINDOW = 60.0
+"""Greatest time [s] that a force may have to last: the forces of all its steps are kept."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,10 @@ class AssemblyThresholds:
 
     def __post_init__(self) -> None:
         for name in (f.name for f in fields(self) if f.name != "enabled"):
-            value = getattr(self, name)
-            if math.isnan(value) or value < 0.0:
-                raise BrickSimError(f"assembly threshold {name} is {value}, expected at least 0")
-        if not 0.0 < self.sustained <= 1.0:
-            raise BrickSimError(
-                f"assembly threshold sustained is {self.sustained}, expected more than 0, at most 1"
-            )
+            as_number(getattr(self, name), f"assembly threshold {name}", 0.0, finite=False)
+        as_number(self.window, "assembly threshold window", 0.0, _LONGEST_WINDOW)
+        as_number(self.sustained, "assembly threshold sustained", 0.0, 1.0, above=True)
+        require_flag(self.enabled, "assembly threshold enabled")
 
 
 @record

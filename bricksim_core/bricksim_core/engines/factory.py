@@ -45,7 +45,7 @@ def require_engine(name: str) -> None:
 def _engine(name: str) -> tuple[Callable[[dict[str, Any]], Engine], Callable[[], None]]:
     try:
         return _ENGINES[name]
-    except KeyError:
+    except (KeyError, TypeError):
         raise EngineError(f"engine is {name!r}, expected one of {', '.join(_ENGINES)}") from None
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bricksim_core.engines.protocol import require_world
 from bricksim_core.errors import EngineError
+from bricksim_core.values import as_number
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,9 @@ class PhysxSettings:
 
     def __post_init__(self) -> None:
         for name in ("timestep", "contact_offset", "depenetration_velocity"):
-            if not getattr(self, name) > 0.0:
-                raise EngineError(f"{name} is {getattr(self, name)}, expected a positive number")
+            as_number(getattr(self, name), name, 0.0, above=True, error=EngineError)
+        require_world(self.gravity, self.ground, error=EngineError)
+        for name in ("friction", "pad_friction", "armature", "velocity_iterations"):
+            as_number(getattr(self, name), name, 0.0, error=EngineError)
         for name in ("position_iterations", "robot_iterations"):
-            if not 1 <= getattr(self, name) <= 255:
-                raise EngineError(f"{name} is {getattr(self, name)}, expected 1 to 255 (PhysX)")
+            as_number(getattr(self, name), f"{name} (PhysX)", 1, 255, error=EngineError)

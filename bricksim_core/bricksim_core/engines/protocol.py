@@ -12,15 +12,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bricksim_core.errors import BrickSimError
 from bricksim_core.parts import Color
 from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
+from bricksim_core.values import as_number, as_vector
 
 NO_PART = -1
 """Stands for "not a brick" (ground, table, robot link) where a part id is expected."""
@@ -29,10 +31,27 @@ MAX_SPEED = 1e3
 """Speed of a body's points [m/s] or of a robot's joints [rad/s, m/s] above which a state counts as
 unstable. A brick of one stud that catches the ground with an edge at 10 m/s spins at more rad/s."""
 
+MAX_POSITION = 1e6
+"""Greatest coordinate [m] at which bricks and the ground are put: rounding is 1e-10 m there. MuJoCo
+begins all of its state anew where one is 1e10."""
+MAX_GRAVITY = 1e4
+"""Greatest component of gravity [m/s^2]."""
+
 BODY_SHAPE = 0
 """Contact shape id of a brick's body box."""
 STUD_SHAPE = 1
 """Contact shape id of the slab that stands for a brick's studs."""
+
+
+def require_world(gravity: Any, ground: Any, *, error: type[BrickSimError] = BrickSimError) -> None:
+    """Checks what every engine is made with: gravity [m/s^2], height of the ground [m] or None.
+
+    Raises:
+        BrickSimError: One is out of range.
+    """
+    as_vector(gravity, "gravity", 3, MAX_GRAVITY, error)
+    if ground is not None:
+        as_number(ground, "ground", -MAX_POSITION, MAX_POSITION, error=error)
 
 
 @record

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bricksim_core.engines import create_engine
+from bricksim_core.engines.protocol import MAX_POSITION
 from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.events import StepResult
 from bricksim_core.experiments.recording import Recorder
@@ -19,6 +19,7 @@ from bricksim_core.pictures.scene import structure_scene
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import Array
 from bricksim_core.topology import Structure
+from bricksim_core.values import as_number, as_numbers
 
 MAX_SECONDS = 120.0
 """Longest simulated time of an experiment [s]."""
@@ -50,9 +51,7 @@ def checked(name: str, value: float, low: float, high: float, unit: str) -> floa
     Raises:
         BrickSimError: It is not.
     """
-    if not (math.isfinite(value) and low <= value <= high):
-        raise BrickSimError(f"{name} is {value:g} {unit}, expected {low:g} to {high:g} {unit}")
-    return float(value)
+    return as_number(value, name, low, high, unit=unit)
 
 
 def rotation_from_degrees(roll: float, pitch: float, yaw: float) -> Array:
@@ -71,10 +70,16 @@ def standing(structure: Structure, rotation: ArrayLike | None = None, height: fl
         height: Where its lowest point goes [m]; its middle goes over the origin.
 
     Raises:
-        BrickSimError: The rotation is none.
+        BrickSimError: The rotation is none, or the height is no number.
     """
-    turn = np.eye(3) if rotation is None else np.asarray(rotation, dtype=float)
-    if turn.shape != (3, 3) or not np.allclose(turn @ turn.T, np.eye(3), atol=1e-9):
+    as_number(height, "height", -MAX_POSITION, MAX_POSITION, unit="m")
+    turn = as_numbers(np.eye(3) if rotation is None else rotation)
+    if (
+        turn is None
+        or turn.shape != (3, 3)
+        or not np.allclose(turn @ turn.T, np.eye(3), atol=1e-9)
+        or np.linalg.det(turn) < 0.0
+    ):
         raise BrickSimError(f"rotation is {rotation!r}, expected a 3x3 rotation matrix")
     pose = np.eye(4)
     pose[:3, :3] = turn

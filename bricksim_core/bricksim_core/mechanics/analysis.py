@@ -29,6 +29,7 @@ from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
+from bricksim_core.values import as_numbers
 
 LIMIT_UP_TO = 1500
 """Parts of a component up to which the safety factor is found where it was left open."""
@@ -242,6 +243,8 @@ def analyze(
     vector = _gravity_vector(gravity)
     if support not in get_args(Support):
         raise LoadError(f"support is {support!r}, expected one of {', '.join(get_args(Support))}")
+    if not isinstance(loads or {}, Mapping):
+        raise LoadError(f"loads are {loads!r}, expected a mapping from part ids to wrenches")
     wrenches = {_part_id(part_id): _wrench(part_id, w) for part_id, w in (loads or {}).items()}
     for part_id in wrenches:
         structure.check_part(part_id)
@@ -298,10 +301,10 @@ def analyze(
 
 
 def _gravity_vector(gravity: float | ArrayLike) -> Array:
-    vector = _numbers(gravity)
+    vector = as_numbers(gravity)
     if vector is not None and vector.ndim == 0:
         vector = np.array([0.0, 0.0, -float(vector)])
-    if vector is None or vector.shape != (3,):
+    if vector is None or vector.shape != (3,) or not _bearable(vector):
         raise LoadError(
             f"gravity is {gravity!r}, expected a finite number or three, at most {GREATEST_LOAD:g}"
             " [m/s^2]"
@@ -317,8 +320,8 @@ def _part_id(value: SupportsIndex) -> int:
 
 
 def _wrench(part_id: int, wrench: ArrayLike) -> Array:
-    vector = _numbers(wrench)
-    if vector is None or vector.shape != (6,):
+    vector = as_numbers(wrench)
+    if vector is None or vector.shape != (6,) or not _bearable(vector):
         raise LoadError(
             f"load on part {part_id} is {wrench!r}, expected six finite numbers of at most"
             f" {GREATEST_LOAD:g}: force [N] and torque [N m]"
@@ -326,13 +329,8 @@ def _wrench(part_id: int, wrench: ArrayLike) -> Array:
     return vector
 
 
-def _numbers(value: ArrayLike) -> Array | None:
-    """An array of numbers up to `GREATEST_LOAD`, None if it is something else."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return None
-    return array if np.all(np.abs(array) <= GREATEST_LOAD) else None
+def _bearable(load: Array) -> bool:
+    return bool(np.all(np.abs(load) <= GREATEST_LOAD))
 
 
 def _static_loads(

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.errors import BrickSimError, SolverError
+from bricksim_core.errors import SolverError
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.portions import Portions, at_once, solve_cost
 from bricksim_core.mechanics.selection import bypassed_by_sound, select_breaks
@@ -22,6 +22,7 @@ from bricksim_core.parts import STUD_PITCH
 from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.values import as_number, require_flag
 
 _ACCURACY = 1e-6
 """Of utilizations at a limit [-]: less above it is no overload."""
@@ -75,11 +76,9 @@ class BreakageThresholds:
             value = getattr(self, name)
             if value is None and name in ("engagement", "impact_time"):
                 continue
-            if value is None or not value >= 0.0:
-                raise BrickSimError(f"breakage threshold {name} is {value}, expected at least 0")
-        for name in ("utilization", "impact_time"):
-            if getattr(self, name) == 0.0:
-                raise BrickSimError(f"breakage threshold {name} is 0, expected more than 0")
+            above = name in ("utilization", "impact_time")
+            as_number(value, f"breakage threshold {name}", 0.0, above=above, finite=False)
+        require_flag(self.enabled, "breakage threshold enabled")
 
 
 class BreakCriterion(Protocol):

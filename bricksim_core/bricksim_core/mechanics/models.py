@@ -36,11 +36,11 @@ def get_model(model: str | ConnectionModel) -> ConnectionModel:
     """A model with its default constants by name; a model itself is passed through.
 
     Raises:
-        UnknownModelError: There is none of this name.
+        UnknownModelError: There is none of this name, or it is neither a name nor a model.
     """
-    if not isinstance(model, str):
+    if hasattr(model, "system"):
         return model
-    if model not in _FACTORIES:
+    if not isinstance(model, str) or model not in _FACTORIES:
         expected = " or ".join(repr(name) for name in model_names())
         raise UnknownModelError(f"model is {model!r}, expected {expected}")
     return _FACTORIES[model]()

@@ -26,6 +26,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from bricksim_core.errors import BrickSimError
 from bricksim_core.mechanics.geometry import (
     FaceContacts,
     StudContacts,
@@ -45,6 +46,7 @@ from bricksim_core.mechanics.types import (
 )
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout
+from bricksim_core.values import as_number, require_flag
 
 _COST = 0.3
 """Cost of a solve for each part (`portions`)."""
@@ -83,6 +85,9 @@ class PaperParameters:
             most 1 for the same forces.
         imbalance_floor: Least norm of the loads that their imbalance is related to [N].
         solver: How the quadratic programs are solved.
+
+    Raises:
+        BrickSimError: A value is negative or of another type.
     """
 
     friction_coefficient: float = 0.2
@@ -97,6 +102,14 @@ class PaperParameters:
     formula: Literal["code", "paper"] = "code"
     imbalance_floor: float = 1e-9
     solver: QpSettings = QpSettings()
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(getattr(type(self), name), float):
+                as_number(value, name, 0.0)
+        require_flag(self.friction_limits, "friction_limits")
+        if self.formula not in ("code", "paper"):
+            raise BrickSimError(f"formula is {self.formula!r}, expected 'code' or 'paper'")
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ import osqp
 import piqp
 import scipy.sparse as sp
 
+from bricksim_core.errors import BrickSimError
 from bricksim_core.mechanics.interior_solver import interior_solver
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.spatial import Array
+from bricksim_core.values import as_number, as_whole
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,22 @@ class QpSettings:
         tolerance: OSQP's absolute and relative tolerance.
         max_iterations: OSQP's limit of iterations.
         interior_tolerance: Absolute and relative tolerance of the interior point method.
+
+    Raises:
+        BrickSimError: A value is out of range or of another type.
     """
 
     method: Literal["osqp", "interior"] = "osqp"
     tolerance: float = 1e-4
     max_iterations: int = 10000
     interior_tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        if self.method not in ("osqp", "interior"):
+            raise BrickSimError(f"method is {self.method!r}, expected 'osqp' or 'interior'")
+        for name in ("tolerance", "interior_tolerance"):
+            as_number(getattr(self, name), name, 0.0, above=True)
+        as_whole(self.max_iterations, "max_iterations", 1, 10**9)
 
 
 class QpResult(NamedTuple):

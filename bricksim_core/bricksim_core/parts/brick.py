@@ -18,6 +18,7 @@ import numpy as np
 
 from bricksim_core.errors import PartError
 from bricksim_core.spatial import Array
+from bricksim_core.values import as_number
 
 STUD_PITCH = 0.008
 """Distance of neighbouring studs [m]."""
@@ -98,8 +99,8 @@ class BrickShape:
             object.__setattr__(self, name, int(value))
         if self.mass is None:
             object.__setattr__(self, "mass", self.standard_mass)
-        elif not (np.isfinite(self.mass) and self.mass > 0.0):
-            raise PartError(f"mass is {self.mass} kg, expected a positive number")
+        else:
+            as_number(self.mass, "mass", 0.0, above=True, unit="kg", error=PartError)
 
     @property
     def standard_mass(self) -> float:

@@ -9,7 +9,6 @@ whatever reaches higher than a box's underside within its outline is in the way.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from operator import itemgetter
@@ -19,6 +18,7 @@ import numpy as np
 from bricksim_core.errors import BrickSimError
 from bricksim_core.spatial import Array
 from bricksim_core.topology.grid import quarter_turn
+from bricksim_core.values import as_number
 
 _TINY = 1e-9
 
@@ -75,8 +75,10 @@ class GripperModel:
         for item in fields(self):
             value = getattr(self, item.name)
             values = value if isinstance(value, tuple) else (value,)
-            if not values or not all(math.isfinite(v) and v > 0.0 for v in values):
-                raise GripperError(f"{item.name} is {value!r}, expected positive lengths [m]")
+            if not values:
+                raise GripperError(f"{item.name} is {value!r}, expected lengths [m]")
+            for length in values:
+                as_number(length, item.name, 0.0, above=True, unit="m", error=GripperError)
         if self.least_release > self.release:
             raise GripperError(
                 f"least_release is {self.least_release} m, expected at most release"

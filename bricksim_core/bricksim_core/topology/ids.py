@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import operator
 from typing import SupportsIndex
 
 from bricksim_core.errors import TopologyError
+from bricksim_core.values import as_whole
 
 MAX_ID = 2**53
 """Ids are whole numbers of -MAX_ID to MAX_ID: what every JSON reader keeps exactly."""
@@ -21,10 +21,4 @@ def as_id(value: SupportsIndex, name: str, low: int = -MAX_ID, high: int = MAX_I
     Raises:
         TopologyError: It is not a whole number of low to high.
     """
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or not low <= number <= high:
-        raise TopologyError(f"{name} is {value!r}, expected a whole number of {low} to {high}")
-    return number
+    return as_whole(value, name, low, high, TopologyError)

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import no_contacts
 from bricksim_core.engines.protocol import NO_PART, Contacts
+from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
+from bricksim_core.values import as_number, as_vector
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class ContactParameters:
             micrometres and neighbours leave 0.2 mm between their colliders.
         sleep_velocity: Speed [m/s] below which a body at rest falls asleep after ten steps; a
             sleeping body costs nothing. 0 switches sleeping off.
+
+    Raises:
+        EngineError: A value is out of range or of another type.
     """
 
     time_constant: float = 1.0 / 120.0
@@ -55,6 +60,16 @@ class ContactParameters:
     friction_impedance_ratio: float = 10.0
     overlap_tolerance: float = 2e-4
     sleep_velocity: float = 1e-5
+
+    def __post_init__(self) -> None:
+        for name in ("time_constant", "damping_ratio", "impedance_width"):
+            as_number(getattr(self, name), name, 0.0, above=True, error=EngineError)
+        for name in ("friction", "pad_friction", "overlap_tolerance", "sleep_velocity"):
+            as_number(getattr(self, name), name, 0.0, error=EngineError)
+        ratio = self.friction_impedance_ratio
+        as_number(ratio, "friction_impedance_ratio", 0.0, above=True, error=EngineError)
+        for name in ("impedance", "pad_impedance"):
+            as_vector(getattr(self, name), name, 2, 1.0, EngineError)
 
     @property
     def solimp(self) -> list[float]:

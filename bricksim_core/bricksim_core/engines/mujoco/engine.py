@@ -72,10 +72,12 @@ from bricksim_core.engines.protocol import (
     RobotSpec,
     StepParts,
     StepReport,
+    require_world,
 )
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
+from bricksim_core.values import as_number
 
 # MuJoCo would write its warnings to a file in the working directory.
 mujoco.set_mju_user_warning(logging.getLogger(__name__).warning)
@@ -110,7 +112,7 @@ class MujocoEngine:
         contact: Contact parameters.
 
     Raises:
-        EngineError: The time step is not a positive number.
+        EngineError: A value is out of range or of another type.
     """
 
     def __init__(
@@ -120,8 +122,10 @@ class MujocoEngine:
         ground: float | None = 0.0,
         contact: ContactParameters | None = None,
     ) -> None:
-        if not (np.isfinite(timestep) and timestep > 0.0):
-            raise EngineError(f"timestep is {timestep} s, expected a positive number")
+        as_number(timestep, "timestep", 0.0, above=True, unit="s", error=EngineError)
+        require_world(gravity, ground, error=EngineError)
+        if not isinstance(contact, ContactParameters | None):
+            raise EngineError(f"contact is {contact!r}, expected ContactParameters")
         self._contact = contact or ContactParameters()
         self._options = SceneOptions(
             float(timestep), np.array(gravity, dtype=float), ground, self._contact

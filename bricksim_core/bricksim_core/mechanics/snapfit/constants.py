@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bricksim_core.errors import BrickSimError
 from bricksim_core.parts import SIDE_CLEARANCE, STUD_HEIGHT
+from bricksim_core.values import as_number
 
 
 class ConstantsError(BrickSimError):
@@ -65,8 +66,7 @@ class SnapFitConstants:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not (math.isfinite(value) and value > 0.0):
-                raise ConstantsError(f"{name} is {value!r}, expected a positive number")
+            as_number(value, name, 0.0, above=True, error=ConstantsError)
 
     @property
     def contact_strength(self) -> float:
