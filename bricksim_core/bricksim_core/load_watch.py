@@ -15,7 +15,7 @@ from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
 from bricksim_core.mechanics.bodies import Bodies, bodies_of, most
 from bricksim_core.mechanics.detector import BreakageDetector, Finding
-from bricksim_core.mechanics.impacts import HIT_SPEED, Touch, rebounding, split_impacts, touch_of
+from bricksim_core.mechanics.impacts import HIT_SPEED, rebounding, split_impacts, touch_of
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, StepLoads
 from bricksim_core.mechanics.portions import Allowance, Task
 from bricksim_core.mechanics.snapfit.balance import Balance, balance_of
@@ -403,7 +403,7 @@ class LoadWatch:
         row = without_wedges(whole, bodies)
         applied = [wrenches for report, wrenches in steps for _ in range(len(report.parts or (0,)))]
         loads = StepLoads(bodies, row, self._gravity, applied)
-        touch = Touch(*(values.take(bodies.loaded, axis=1) for values in touch_of(row, bodies)))
+        touch = touch_of(row, bodies)
         hits = touch.speed > HIT_SPEED
         rebounds = rebounding(
             touch, np.array([w.force for w in watched]), STANDARD_GRAVITY * bodies.mass
@@ -412,48 +412,40 @@ class LoadWatch:
         rebounds &= self._compression > 1.0
         lengths: Array = row.dt / self._step
 
-        def summed(wanted: NDArray[np.bool_]) -> tuple[Array, Array]:
-            factors = np.where(wanted, lengths[:, None], 0.0)
-            return loads.summed(factors), loads.velocity_changes(factors * self._step)
-
         impacts = []
-        usual = np.ones(hits.shape, dtype=np.bool_)
+        turn = np.zeros(hits.shape, dtype=np.int64)  # 0: usual steps, k: those of the k-th impact
         for i, w in enumerate(watched):
             before = w.impact.steps if w.impact else 0.0
             spans = split_impacts(
                 hits[:, i], rebounds[:, i], lengths, before, w.rebounds, self._longest
             )
-            for span in spans:
-                usual[span.steps, i] = False
+            for k, span in enumerate(spans, start=1):
+                turn[span.steps, i] = k
             w.force, w.rebounds = float(touch.force[-1, i]), bool(rebounds[-1, i])
             impacts.append(spans)
-        total, changes = summed(usual)
-        quiet = [
-            _Pulse(total[bodies.parts_of(i)], length, changes[i], np.zeros(2)) if length else None
-            for i, length in enumerate((lengths @ usual).tolist())
-        ]
-        over: list[list[_Pulse]] = [[] for _ in watched]
-        for turn in range(max(map(len, impacts))):
-            chosen = np.zeros(hits.shape, dtype=np.bool_)
-            for i, spans in enumerate(impacts):
-                if turn < len(spans):
-                    chosen[spans[turn].steps, i] = True
-            total, changes = summed(chosen)
-            for i, spans in enumerate(impacts):
-                if turn >= len(spans):
-                    continue
-                span, one = spans[turn], watched[i]
+        turns = np.arange(1 + max(map(len, impacts)))
+        weights = np.where(turn == turns[:, None, None], lengths[:, None], 0.0)
+        totals, changes = loads.summed(weights, self._step)
+        quiet: list[_Pulse | None] = []
+        over: list[list[_Pulse]] = []
+        usual = (lengths @ (turn == 0)).tolist()
+        for i, (one, spans) in enumerate(zip(watched, impacts, strict=True)):
+            pulses: list[_Pulse] = []
+            parts = bodies.parts_of(i)
+            for k, span in enumerate(spans, start=1):
                 pulse = one.impact
                 if span.steps:
                     length, force = lengths[span.steps], touch.force[span.steps, i]
                     pressing = np.array([length @ force, length @ force**2])
-                    parts, taken_by = bodies.parts_of(i), float(length.sum())
-                    new = _Pulse(total[parts], taken_by, changes[i], pressing)
+                    new = _Pulse(totals[k, parts], float(length.sum()), changes[k, i], pressing)
                     pulse = new.and_then(pulse)
                 if span.over and pulse is not None:
-                    over[i].append(pulse)
+                    pulses.append(pulse)
                     pulse = None
                 one.impact = pulse
+            over.append(pulses)
+            rest = _Pulse(totals[0, parts], usual[i], changes[0, i], np.zeros(2))
+            quiet.append(rest if usual[i] else None)
         return quiet, over
 
     def _chosen_bodies(self, wanted: NDArray[np.bool_]) -> Bodies:

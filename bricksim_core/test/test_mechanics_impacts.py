@@ -68,11 +68,11 @@ def touching(pairs, positions, normals, impulses, others=None) -> Contacts:
 
 
 def two_points() -> Bodies:
-    """Parts 7 and 8, taken as points at the origins of their components."""
+    """Parts 7 and 8, taken as points at the origins of their components and as loaded."""
     graph = BrickTopologyGraph()
     parts = [graph.add_part(BrickShape(2, 2), part_id=p) for p in (7, 8)]
     layouts = {graph.component_of(p): graph.layout(graph.component_of(p)) for p in parts}
-    return replace(bodies_of(layouts), coms=np.zeros((2, 3)))
+    return replace(bodies_of(layouts), coms=np.zeros((2, 3)), loaded=np.arange(2))
 
 
 BODIES = two_points()

@@ -90,7 +90,8 @@ def loads_in(layout, report, gravity=GRAVITY, applied=None, fixed=False) -> Resu
     turn = (after[3:] @ next_rotation - before[3:] @ rotation) / report.dt
     force = bodies.mass[0] * (change - known.acceleration[0, 0])
     torque = bodies.inertia[0] @ (turn - known.spin[0, 0])
-    return Result(known.summed(np.ones((1, 1))), np.concatenate([force, torque]))
+    ((loads,), _) = known.summed(np.ones((1, 1, 1)), report.dt)
+    return Result(loads, np.concatenate([force, torque]))
 
 
 def step(layout, pose, twist, next_pose=None, next_twist=None, contacts=NO_CONTACTS, **options):
@@ -379,7 +380,8 @@ def test_steps_of_several_components_add_up_to_single_ones():
     bodies = bodies_of(layouts, [first, second], [second])
     weights = rng.uniform(0.0, 1.0, size=(4, 2))
     weights[1, 0] = 0.0
-    loads = StepLoads(bodies, steps_of(reports), GRAVITY, applied).summed(weights)
+    both = np.array([np.ones((4, 2)), weights])
+    _, loads = StepLoads(bodies, steps_of(reports), GRAVITY, applied).summed(both, DT)[0]
     for column, component in enumerate((first, second)):
         expected = np.zeros((len(layouts[component].part_ids), 6))
         for s, report in enumerate(reports):

@@ -37,10 +37,10 @@ class Touch(NamedTuple):
     """How components touch things in S steps. Robots do not count: they drive what they push.
 
     Attributes:
-        speed: (S, K) at which each component comes nearer to what it touches at the start of a step
-            [m/s]: along each contact's normal, averaged with the contacts' impulses as weights; 0
-            without contacts.
-        force: (S, K) sum of the contacts' normal forces [N]; 0 where a robot presses, too.
+        speed: (S, W) at which each loaded component comes nearer to what it touches at the start of
+            a step [m/s]: along each contact's normal, averaged with the contacts' impulses as
+            weights; 0 without contacts.
+        force: (S, W) sum of the contacts' normal forces [N]; 0 where a robot presses, too.
     """
 
     speed: Array
@@ -61,12 +61,12 @@ class Span:
 
 
 def rebounding(touch: Touch, before: Array, weight: Array) -> NDArray[np.bool_]:
-    """(S, K) steps in which contacts push off what has hit them: more than carries it, ever less.
+    """(S, W) steps in which contacts push off what has hit them: more than carries it, ever less.
 
     Args:
         touch: The steps.
-        before: (K,) force in the step before them [N].
-        weight: (K,) of the components [N].
+        before: (W,) force in the step before them [N].
+        weight: (W,) of the components [N].
     """
     return _rebounding(touch.speed, touch.force, before, weight)
 
@@ -125,17 +125,16 @@ def split_impacts(
 
 
 def touch_of(steps: Steps, bodies: Bodies) -> Touch:
-    """How each component touches things in S steps."""
-    contacts, shape = steps.contacts, (len(steps), len(bodies.coms))
-    touch = Touch(np.zeros(shape), np.zeros(shape))
-    if len(contacts):
-        robots = np.array([name != "ground" for name in contacts.names], dtype=np.bool_)
-        _touch(
+    """How each loaded component touches things in S steps."""
+    contacts = steps.contacts
+    robots = np.array([name != "ground" for name in contacts.names], dtype=np.bool_)
+    return Touch(
+        *_touch(
             contacts.part_a, contacts.part_b, contacts.other, robots, contacts.normal,
             contacts.position, contacts.normal_impulse, steps.first, bodies.part_ids, bodies.row,
-            bodies.coms, steps.poses, steps.twists, steps.dt, touch.speed, touch.force,
-        )  # fmt: skip
-    return touch
+            bodies.coms, bodies.loaded, steps.poses, steps.twists, steps.dt,
+        )
+    )  # fmt: skip
 
 
 @compiled
@@ -151,13 +150,12 @@ def _touch(
     part_ids: IntArray,
     rows: IntArray,
     coms: Array,
+    loaded: IntArray,
     poses: Array,
     twists: Array,
     dt: Array,
-    speeds: Array,
-    forces: Array,
-) -> None:
-    """Writes speeds and forces of S steps; see `Touch`.
+) -> tuple[Array, Array]:
+    """(S, W) speeds and forces; see `Touch`.
 
     Args:
         part_a: (C,) like the six after it but `robots`, see `Contacts`.
@@ -168,15 +166,15 @@ def _touch(
         position: (C, 3) [m].
         impulse: (C,) along the normals [N s].
         first: (S + 1,) where the contacts of each step begin; see `Steps`.
-        part_ids: (A,) like the two after it, see `Bodies`.
+        part_ids: (A,) like the three after it, see `Bodies`.
         rows: (A,)
         coms: (K, 3) [m].
+        loaded: (W,)
         poses: (S, K, 4, 4) world_T_component at the start of the steps [m].
         twists: (S, K, 6) velocities there [m/s, rad/s].
         dt: (S,) lengths of the steps [s].
-        speeds: (S, K) to be written [m/s].
-        forces: (S, K) to be written [N].
     """
+    speeds, forces = np.zeros((len(dt), len(coms))), np.zeros((len(dt), len(coms)))
     for s in range(len(dt)):
         own = slice(first[s], first[s + 1])
         if own.stop > own.start:
@@ -185,6 +183,7 @@ def _touch(
                 impulse[own], part_ids, rows, coms, poses[s], twists[s], dt[s],
                 speeds[s], forces[s],
             )  # fmt: skip
+    return speeds[:, loaded], forces[:, loaded]
 
 
 @compiled
@@ -205,7 +204,8 @@ def _touch_in_step(
     speeds: Array,
     forces: Array,
 ) -> None:
-    """The same for one step: arguments as in `_touch`, those of the step."""
+    """Writes the (K,) speeds and forces of all components in one step; the other arguments are
+    those of `_touch`, of the step."""
     total, weighted = np.zeros(len(coms)), np.zeros(len(coms))
     driven = np.zeros(len(coms), dtype=np.bool_)
     ends = np.empty(2, dtype=np.int64)

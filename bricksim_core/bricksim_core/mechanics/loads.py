@@ -67,28 +67,22 @@ class StepLoads:
         """(S, W, 3) angular acceleration, component axes [rad/s^2]; 0 if held."""
         return self._rates[..., 3:]
 
-    def summed(self, weights: Array) -> Array:
-        """(P, 6) sums over the steps of the loads on the loaded parts, component axes [N, N m].
+    def summed(self, weights: Array, step: float) -> tuple[Array, Array]:
+        """T sums over the steps, component axes.
 
         Args:
-            weights: (S, W) factors.
+            weights: (T, S, W) how much each step counts.
+            step: Time for which a weight of 1 stands [s].
+
+        Returns:
+            (T, P, 6) loads on the loaded parts [N, N m], and (T, W, 6) how much the velocity of the
+            components' COMs and their spin changed [m/s, rad/s].
         """
         bodies = self._bodies
-        loads = np.empty((len(bodies.owner), 6))
-        _summed(
-            weights, self._against, self._rates, self._squares, bodies.owner, bodies.masses,
-            bodies.arms, bodies.inertias, self._part, self._step, self._wrench, loads,
+        return _summed(
+            weights, step, self._against, self._rates, self._squares, bodies.owner, bodies.masses,
+            bodies.arms, bodies.inertias, self._part, self._step, self._wrench,
         )  # fmt: skip
-        return loads
-
-    def velocity_changes(self, durations: Array) -> Array:
-        """(W, 6) how much the steps changed the velocity of the components' COMs and their spin,
-        component axes [m/s, rad/s].
-
-        Args:
-            durations: (S, W) for how long each step counts [s].
-        """
-        return _velocity_changes(durations, self._rates)
 
 
 def _acting(
@@ -326,6 +320,51 @@ def _accelerate(
 @compiled
 def _summed(
     weights: Array,
+    duration: float,
+    against: Array,
+    rates: Array,
+    squares: Array,
+    owner: IntArray,
+    masses: Array,
+    arms: Array,
+    inertias: Array,
+    part: IntArray,
+    step: IntArray,
+    wrench: Array,
+) -> tuple[Array, Array]:
+    """See `StepLoads.summed`.
+
+    Args:
+        weights: (T, S, W)
+        duration: Time for which a weight of 1 stands [s].
+        against: (S, W, 3) acceleration less gravity [m/s^2].
+        rates: (S, W, 6) acceleration and angular acceleration [m/s^2, rad/s^2].
+        squares: (S, W, 3, 3) mean of w w' for the angular velocity w [rad^2/s^2].
+        owner: (P,) like the three after it, see `Bodies`.
+        masses: (P,) [kg].
+        arms: (P, 3) [m].
+        inertias: (P, 3, 3) [kg m^2].
+        part: (M,) loaded parts with wrenches.
+        step: (M,) in which step.
+        wrench: (M, 6) about the part's COM [N, N m].
+    """
+    sums, steps, components = weights.shape
+    loads, changes = np.empty((sums, len(owner), 6)), np.zeros((sums, components, 6))
+    for t in range(sums):
+        for s in range(steps):
+            for k in range(components):
+                for i in range(6):
+                    changes[t, k, i] += weights[t, s, k] * duration * rates[s, k, i]
+        _sum_of_loads(
+            weights[t], against, rates, squares, owner, masses, arms, inertias, part, step, wrench,
+            loads[t],
+        )  # fmt: skip
+    return loads, changes
+
+
+@compiled
+def _sum_of_loads(
+    weights: Array,
     against: Array,
     rates: Array,
     squares: Array,
@@ -338,22 +377,7 @@ def _summed(
     wrench: Array,
     loads: Array,
 ) -> None:
-    """Writes (P, 6) weighted sums of loads; see `StepLoads.summed`.
-
-    Args:
-        weights: (S, W) factors.
-        against: (S, W, 3) acceleration less gravity [m/s^2].
-        rates: (S, W, 6) acceleration and angular acceleration [m/s^2, rad/s^2].
-        squares: (S, W, 3, 3) mean of w w' for the angular velocity w [rad^2/s^2].
-        owner: (P,) like the three after it, see `Bodies`.
-        masses: (P,) [kg].
-        arms: (P, 3) [m].
-        inertias: (P, 3, 3) [kg m^2].
-        part: (M,) loaded parts with wrenches.
-        step: (M,) in which step.
-        wrench: (M, 6) about the part's COM [N, N m].
-        loads: (P, 6) to be written [N, N m].
-    """
+    """Writes (P, 6) loads summed up with (S, W) weights; the other arguments are `_summed`'s."""
     steps, components = weights.shape
     push, turn = np.zeros((components, 3)), np.zeros((components, 3))
     # Of w x (w x r) the squares are all that the place r in the component does not decide.
@@ -389,17 +413,6 @@ def _summed(
         weight = weights[step[m], owner[p]]
         for i in range(6):
             loads[p, i] += weight * wrench[m, i]
-
-
-@compiled
-def _velocity_changes(durations: Array, rates: Array) -> Array:
-    """See `StepLoads.velocity_changes`; ``rates``: (S, W, 6) [m/s^2, rad/s^2]."""
-    changes = np.zeros(rates.shape[1:])
-    for s in range(len(rates)):
-        for k in range(len(changes)):
-            for i in range(6):
-                changes[k, i] += durations[s, k] * rates[s, k, i]
-    return changes
 
 
 @compiled
