@@ -43,10 +43,11 @@ def rehearse() -> None:
 
 
 def _rehearse_changes() -> None:
-    """Takes a brick off a large component, into whose equations that is worked, and puts it on."""
+    """Takes a brick off a large component on the ground, into whose equations that is worked, and
+    puts it on."""
     block = parse_structure(running_bond(3, 5, 14), baseplate=None)
     simulator = Simulator()
-    simulator.spawn(block, standing(block, rotation_from_degrees(0.0, 0.0, 0.0), 1.0), fixed=())
+    simulator.spawn(block, standing(block, rotation_from_degrees(0.0, 0.0, 0.0), 0.0), fixed=())
     graph = simulator.graph
     ended = [graph.connection(c.id) for c in graph.connections_of(graph.part_ids[-1])]
     simulator.disconnect([c.id for c in ended])

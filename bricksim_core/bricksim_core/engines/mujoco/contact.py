@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import no_contacts
+from bricksim_core.engines.mujoco.patches import ALONE, spread
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.errors import EngineError
 from bricksim_core.spatial import Array
@@ -144,21 +145,26 @@ class ContactReader:
             room, self._count = max(256, 2 * self._count), 0
             self._make_room(room)
 
-    def read(self, data: mujoco.MjData, geoms: GeomTable, dt: float) -> slice:
+    def read(
+        self, data: mujoco.MjData, geoms: GeomTable, dt: float, patches: IntArray | None = None
+    ) -> slice:
         """Takes in the contacts of the last step that touch a brick, with the impulses that acted
-        in it; returns which ones those are.
-
-        The friction cone is elliptic, so the constraint forces of a contact are its normal and its
-        two tangential forces themselves.
-        """
+        in it, spread over the patches that were borne at their corners if there are such; returns
+        which ones those are."""
         start, most = self._count, int(data.ncon)
         if most:
             if start + most > len(self._sizes):
                 self._make_room(2 * (start + most))
             found = data.contact
             # MuJoCo's arrays of contacts are columns of a table of records.
+            frame, position = found.frame, found.pos
+            bearing, pressing, force = _forces(found.efc_address, frame, data.efc_force)
+            if patches is not None:
+                bearing |= patches != ALONE
+                gap, impedance = found.dist, found.solimp
+                spread(patches, frame, position, gap, impedance, pressing, force)
             self._count = _collect(
-                found.geom, found.efc_address, found.frame, found.pos, data.efc_force, dt,
+                found.geom, frame, position, bearing, pressing, force, dt,
                 geoms.part, geoms.shape, geoms.other,
                 start, self._numbers, self._vectors, self._sizes,
             )  # fmt: skip
@@ -209,11 +215,40 @@ class ContactReader:
 
 
 @compiled
+def _forces(
+    address: NDArray[np.int32], frame: Array, constraint: Array
+) -> tuple[NDArray[np.bool_], Array, Array]:
+    """Forces of contacts from the first body on the second.
+
+    The friction cone is elliptic, so the constraint forces of a contact are its normal and its two
+    tangential forces themselves.
+
+    Args:
+        address: (N,) where those of all contacts are, negative for those without.
+        frame: (N, 9) their axes, one after the other; the first is the normal.
+        constraint: Of all constraints [N].
+
+    Returns:
+        (N,) which have any, (N,) normal and (N, 3) whole forces [N].
+    """
+    count = len(address)
+    bearing, pressing, force = address >= 0, np.zeros(count), np.zeros((count, 3))
+    for c in range(count):
+        if bearing[c]:
+            pressing[c] = constraint[address[c]]
+            for k in range(3):
+                for i in range(3):
+                    force[c, i] += constraint[address[c] + k] * frame[c, 3 * k + i]
+    return bearing, pressing, force
+
+
+@compiled
 def _collect(
     pair: NDArray[np.int32],
-    address: NDArray[np.int32],
     frame: Array,
     position: Array,
+    bearing: NDArray[np.bool_],
+    pressing: Array,
     force: Array,
     dt: float,
     part: IntArray,
@@ -228,10 +263,11 @@ def _collect(
 
     Args:
         pair: (N, 2) geoms of all contacts.
-        address: (N,) where their forces are, negative for those without.
         frame: (N, 9) their axes, one after the other; the first is the normal.
         position: (N, 3) [m].
-        force: Of all constraints [N].
+        bearing: (N,) which of them have forces.
+        pressing: (N,) normal forces [N].
+        force: (N, 3) whole forces on the second geoms [N].
         dt: Length of the step [s].
         part: (G,) part ids of the geoms; see `GeomTable`.
         shape: (G,) their shape ids.
@@ -241,9 +277,9 @@ def _collect(
         vectors: (3, M, 3) places [m], normals and impulses [N s].
         sizes: (M,) impulses along the normals [N s].
     """
-    for c in range(len(address)):
-        a, b, first = pair[c, 0], pair[c, 1], address[c]
-        if first < 0 or (part[a] == NO_PART and part[b] == NO_PART):
+    for c in range(len(bearing)):
+        a, b = pair[c, 0], pair[c, 1]
+        if not bearing[c] or (part[a] == NO_PART and part[b] == NO_PART):
             continue
         # MuJoCo's normal points from the first geom to the second; a brick has to be the second.
         sign = 1.0
@@ -255,11 +291,7 @@ def _collect(
         for i in range(3):
             vectors[0, count, i] = position[c, i]
             vectors[1, count, i] = sign * frame[c, i]
-            vectors[2, count, i] = (sign * dt) * (
-                force[first] * frame[c, i]
-                + force[first + 1] * frame[c, 3 + i]
-                + force[first + 2] * frame[c, 6 + i]
-            )
-        sizes[count] = dt * force[first]
+            vectors[2, count, i] = sign * dt * force[c, i]
+        sizes[count] = dt * pressing[c]
         count += 1
     return count

@@ -58,6 +58,7 @@ from bricksim_core.engines.mujoco.stepping import (
     read_state,
     repeated,
     step_cost,
+    step_on_corners,
     step_parts,
     write_state,
 )
@@ -577,13 +578,17 @@ class MujocoEngine:
         before = data.qpos.copy() if self._robots else None
         load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
         drives = self._load_drives(dt)
-        mujoco.mj_step(model, data)
+        patches = None
+        if self._robots:
+            mujoco.mj_step(model, data)
+        else:
+            patches = step_on_corners(model, data, index.geoms)
         self._cost += step_cost(data, len(index.part_ids))
         if not all_below(data.qvel, MAX_SPEED):
             self._require_stable()
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
-        rows = self._reader.read(data, index.geoms, dt)
+        rows = self._reader.read(data, index.geoms, dt, patches)
         if before is not None:
             contacts = self._reader.contacts(index.geoms, rows)
             carry_gripped(model, data, index, contacts, before, dt)

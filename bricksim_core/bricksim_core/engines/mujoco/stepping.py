@@ -14,11 +14,13 @@ from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import join_contacts, take_contacts
 from bricksim_core.engines.mujoco.bodies import write_rotation
 from bricksim_core.engines.mujoco.carrying import carrier, carry
-from bricksim_core.engines.mujoco.contact import ContactParameters
+from bricksim_core.engines.mujoco.contact import ContactParameters, GeomTable
 from bricksim_core.engines.mujoco.index import SceneIndex
+from bricksim_core.engines.mujoco.patches import FEW, keep_corners
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.membership import are_in
 from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
 
 _FREE_MOVE = 3e-4
 """Distance [m] that a wrench may move a body in one MuJoCo step before contacts are looked for."""
@@ -132,6 +134,28 @@ def step_cost(data: mujoco.MjData, bricks: int) -> float:
     """Cost of the last MuJoCo step with so many bricks; see `StepReport.cost`."""
     iterations = max(data.solver_niter[: max(1, data.nisland)].tolist())
     return _STEP + _STEP_EACH * bricks + _ROW * data.nefc * iterations
+
+
+def step_on_corners(
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable
+) -> IntArray | None:
+    """One MuJoCo step in which flat patches of contacts bear at their corners; returns the patches
+    of its contacts if there are such; see `patches`."""
+    mujoco.mj_step1(model, data)
+    patches, saved = None, 0
+    if data.ncon > FEW:
+        found = data.contact
+        patches, saved = keep_corners(
+            found.geom, found.frame, found.pos, found.dist, found.exclude, found.efc_address,
+            model.geom_bodyid, data.geom_xmat, geoms.other,
+        )  # fmt: skip
+        if saved:
+            mujoco.mj_makeConstraint(model, data)
+            mujoco.mj_island(model, data)
+            mujoco.mj_projectConstraint(model, data)
+            mujoco.mj_referenceConstraint(model, data)
+    mujoco.mj_step2(model, data)
+    return patches if saved else None
 
 
 @compiled

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contacts of flat patches, borne at their corners and shared out over all of their points.
+
+Two components that lie on each other touch with every pair of their boxes, four points and more
+each: slabs of a dozen bricks have a hundred, and the work of MuJoCo's solver grows with the
+square. But both are rigid. How far apart two planes are is affine over the place, and so is how
+fast they approach each other: between the corners of a patch no point comes closer than one of the
+corners does, and a force at any point is one at the corners. Only these are given to the solver.
+
+What a brick bears is another matter: it hangs on where in the patch the force is. The soft contacts
+of MuJoCo answer to depth and speed, both affine over the place, times a firmness that rises with
+depth ("solimp" in its documentation): so the pressure over a patch is an affine function where that
+is positive, times the firmness, and zero elsewhere. `spread` finds the one with the force and the
+moment that the corners bear.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bricksim_core.compiled import compiled
+from bricksim_core.spatial import Array
+from bricksim_core.topology.layout import IntArray
+
+ALONE = -1
+"""Patch of a contact that is in none."""
+_SAME_PLACE = 1e-7
+"""Distance [m], and difference of the components of normals, that is rounding."""
+FEW = 8
+"""Contacts that have to be saved at least: making constraints anew costs as much as these."""
+_REDUNDANT = 1
+"""What MuJoCo's ``exclude`` of a contact without constraints is, apart from 0."""
+_MOST_STEPS = 25
+_SETTLED = 1e-7
+"""Error of a pressure's force and moments, relative, that is as small as that of the places."""
+_TINY = 1e-14
+
+
+@compiled
+def keep_corners(
+    pair: NDArray[np.int32],
+    frame: Array,
+    position: Array,
+    gap: Array,
+    excluded: NDArray[np.int32],
+    address: NDArray[np.int32],
+    body_of: NDArray[np.int32],
+    turn: Array,
+    other: IntArray,
+) -> tuple[IntArray, int]:
+    """Excludes contacts between the corners of flat patches from the constraints of a step.
+
+    Args:
+        pair: (N, 2) geoms of all contacts, right after MuJoCo has found them.
+        frame: (N, 9) their axes, one after the other; the first one is the normal.
+        position: (N, 3) half-way between the surfaces [m].
+        gap: (N,) from surface to surface, negative: depth [m].
+        excluded: (N,) zero for contacts with constraints; written.
+        address: (N,) where their forces will be; written: negative without constraints.
+        body_of: (G,) bodies of the geoms.
+        turn: (G, 9) rotations of the geoms, row by row.
+        other: (G,) what is no brick: above 0 a robot's link, whose contacts stay as they are.
+
+    Returns:
+        (N,) the patch of each contact or ALONE, and how many contacts were excluded.
+    """
+    count = len(gap)
+    patch, first = np.full(count, ALONE), np.empty(count, dtype=np.int64)
+    patches = 0
+    for c in range(count):
+        if excluded[c] or other[pair[c, 0]] > 0 or other[pair[c, 1]] > 0:
+            continue
+        p = 0
+        while p < patches and not _one_patch(
+            c, first[p], pair, frame, position, gap, body_of, turn
+        ):
+            p += 1
+        if p == patches:
+            first[p] = c
+            patches += 1
+        patch[c] = p
+    corner = np.zeros(count, dtype=np.bool_)
+    saved = 0
+    for p in range(patches):
+        members = np.flatnonzero(patch == p)
+        saved += len(members) - _mark_corners(members, frame[first[p]], position, corner)
+    if saved < FEW:
+        return np.full(count, ALONE), 0
+    for c in range(count):
+        if patch[c] != ALONE and not corner[c]:
+            excluded[c], address[c] = _REDUNDANT, -1
+    return patch, saved
+
+
+@compiled
+def _one_patch(
+    c: int,
+    first: int,
+    pair: NDArray[np.int32],
+    frame: Array,
+    position: Array,
+    gap: Array,
+    body_of: NDArray[np.int32],
+    turn: Array,
+) -> bool:
+    """Whether a contact is on the same two planes of the same two bodies as another one, with the
+    same normal; arguments as `keep_corners`."""
+    for k in range(2):
+        if body_of[pair[c, k]] != body_of[pair[first, k]]:
+            return False
+    for i in range(3):
+        if abs(frame[c, i] - frame[first, i]) > _SAME_PLACE:
+            return False
+    for k in range(2):
+        geom, side = pair[first, k], k - 0.5  # where the surface is from half-way, in gaps
+        facing, steepest = 0, -1.0
+        for axis in range(3):
+            steepness = 0.0
+            for i in range(3):
+                steepness += turn[geom, 3 * i + axis] * frame[first, i]
+            if abs(steepness) > steepest:
+                facing, steepest = axis, abs(steepness)
+        distance = 0.0
+        for i in range(3):
+            here = position[c, i] + side * gap[c] * frame[c, i]
+            there = position[first, i] + side * gap[first] * frame[first, i]
+            distance += turn[geom, 3 * i + facing] * (here - there)
+        if abs(distance) > _SAME_PLACE:
+            return False
+    return True
+
+
+@compiled
+def _mark_corners(
+    members: NDArray[np.intp], frame: Array, position: Array, corner: NDArray[np.bool_]
+) -> int:
+    """Marks the corners of a patch, from one to the next around it; returns how many there are.
+
+    Args:
+        members: (n,) its contacts.
+        frame: (9,) its axes, the first one the normal.
+        position: (N, 3) of all contacts [m].
+        corner: (N,) which of these are corners, written.
+    """
+    x, y, _ = _places(members, members[0], frame, position)
+    start = 0
+    for i in range(len(members)):
+        if x[i] < x[start] or (x[i] == x[start] and y[i] < y[start]):
+            start = i
+    here, found = start, 0
+    while not corner[members[here]]:
+        corner[members[here]] = True
+        found += 1
+        following, length = here, 0.0
+        for i in range(len(members)):
+            dx, dy = x[i] - x[here], y[i] - y[here]
+            distance = np.sqrt(dx**2 + dy**2)
+            if distance <= _SAME_PLACE:
+                continue
+            ux, uy = x[following] - x[here], y[following] - y[here]
+            # Beside the line to what would follow by now: outside, or on it and beyond.
+            beside = (ux * dy - uy * dx) / length if length > 0.0 else -1.0
+            on_it = abs(beside) <= _SAME_PLACE and ux * dx + uy * dy > 0.0
+            if (on_it and distance > length) or beside < -_SAME_PLACE:
+                following, length = i, distance
+        here = following
+    return found
+
+
+@compiled
+def _places(members: NDArray[np.intp], origin: int, frame: Array, position: Array) -> Array:
+    """(3, n) places of contacts along the second, the third and the first axis of a frame, from
+    one of them [m]."""
+    places = np.zeros((3, len(members)))
+    for m in range(len(members)):
+        for i in range(3):
+            away = position[members[m], i] - position[origin, i]
+            for k in range(3):
+                places[k, m] += frame[3 * ((k + 1) % 3) + i] * away
+    return places
+
+
+@compiled
+def spread(
+    patch: IntArray,
+    frame: Array,
+    position: Array,
+    gap: Array,
+    impedance: Array,
+    pressing: Array,
+    force: Array,
+) -> None:
+    """Shares out what the corners of patches bear over all of their points.
+
+    Force and moment of each patch stay what they are, and friction is where pressure is.
+
+    Args:
+        patch: (N,) patches of contacts; see `keep_corners`.
+        frame: (N, 9) their axes.
+        position: (N, 3) [m].
+        gap: (N,) from surface to surface [m].
+        impedance: (N, 5) MuJoCo's five numbers ("solimp").
+        pressing: (N,) normal forces [N], zero for those without constraints; rewritten.
+        force: (N, 3) forces [N], likewise.
+    """
+    for p in range(patch.max() + 1):
+        members = np.flatnonzero(patch == p)
+        if len(members) < 3:
+            continue
+        total = pressing[members].sum()
+        if total <= 0.0:
+            continue
+        axes = frame[members[0]]
+        places = _places(members, members[0], axes, position)
+        size = np.abs(places).max()
+        if size <= _SAME_PLACE:
+            continue
+        places /= size
+        x, y, _ = places
+        wanted = np.zeros(3)
+        for m in range(len(members)):
+            share = pressing[members[m]] / total
+            wanted[0] += share
+            wanted[1] += share * x[m]
+            wanted[2] += share * y[m]
+        firmness = np.empty(len(members))
+        for m in range(len(members)):
+            firmness[m] = _firmness(members[m], gap, impedance)
+        shares = _pressure(x, y, firmness / firmness.max(), wanted)
+        if not len(shares):
+            continue  # the corners bear it
+        _share_friction(members, axes, places, shares, force)
+        for m in range(len(members)):
+            pressing[members[m]] = total * shares[m]
+            for i in range(3):
+                force[members[m], i] += total * shares[m] * axes[i]
+
+
+@compiled
+def _share_friction(
+    members: NDArray[np.intp], axes: Array, places: Array, shares: Array, force: Array
+) -> None:
+    """Rewrites the forces of a patch: no normal ones, and the others as shares of the pressure
+    times a field over the place that has as much freedom as keeps force and moment.
+
+    Args:
+        members: (n,) its contacts.
+        axes: (9,) its axes.
+        places: (3, n) along the second, the third and the first axis, in any unit.
+        shares: (n,) shares of the pressure, one in all.
+        force: (N, 3) of all contacts [N].
+    """
+    field, matrix, wanted = np.empty((2, 5)), np.zeros((5, 5)), np.zeros(5)
+    for m in range(len(members)):
+        _friction_field(places[:, m], field)
+        for k in range(2):
+            along = 0.0
+            for i in range(3):
+                along += axes[3 + 3 * k + i] * force[members[m], i]
+            for a in range(5):
+                wanted[a] += field[k, a] * along
+                for b in range(5):
+                    matrix[a, b] += shares[m] * field[k, a] * field[k, b]
+    for a in range(5):
+        matrix[a, a] += 1e-12 * matrix[0, 0]  # points on a line leave some free
+    amounts = np.linalg.solve(matrix, wanted)
+    for m in range(len(members)):
+        _friction_field(places[:, m], field)
+        u, v = shares[m] * (field[0] @ amounts), shares[m] * (field[1] @ amounts)
+        for i in range(3):
+            force[members[m], i] = axes[3 + i] * u + axes[6 + i] * v
+
+
+@compiled
+def _friction_field(place: Array, field: Array) -> None:
+    """Writes what a place counts for in the friction of a patch.
+
+    Args:
+        place: (3,) along the second, the third and the first axis.
+        field: (2, 5) along the second and the third axis: of a push along each, of a turn, and of
+            a push along each that is as great as the place is high.
+    """
+    field[:] = 0.0
+    field[0, 0] = field[1, 1] = 1.0
+    field[0, 2], field[1, 2] = -place[1], place[0]
+    field[0, 3] = field[1, 4] = place[2]
+
+
+@compiled
+def _firmness(c: int, gap: Array, impedance: Array) -> float:
+    """How firm a contact is at its gap, in a unit of its own: d / (1 - d), with MuJoCo's impedance
+    d there; see "solimp" in its documentation, and `spread` for the arguments."""
+    start, end, width, middle, power = impedance[c]
+    depth = min(abs(gap[c]) / width, 1.0)
+    if depth <= middle:
+        rise = depth**power / middle ** (power - 1.0)
+    else:
+        rise = 1.0 - (1.0 - depth) ** power / (1.0 - middle) ** (power - 1.0)
+    d = start + rise * (end - start)
+    return d / (1.0 - d)
+
+
+@compiled
+def _pressure(x: Array, y: Array, firmness: Array, wanted: Array) -> Array:
+    """(n,) pressure that is firmness times max(0, a + b x + c y); none if it is not found.
+
+    It is the least one, by its squares over the firmness, of those that nowhere pull; a, b and c
+    minimise a convex function of theirs (the dual problem), which Newton's method does.
+
+    Args:
+        x: (n,) places.
+        y: (n,)
+        firmness: (n,)
+        wanted: (3,) force and moments: sums of the pressure, of it times x, and of it times y.
+    """
+    count = len(x)
+    plane, step = np.array([1.0 / count, 0.0, 0.0]), np.zeros(3)
+    value = _dual(x, y, firmness, wanted, plane)
+    pressure, matrix = np.zeros(count), np.empty((3, 3))
+    for _ in range(_MOST_STEPS):
+        matrix[:] = 0.0
+        short = wanted.copy()
+        for m in range(count):
+            height = plane[0] + plane[1] * x[m] + plane[2] * y[m]
+            pressure[m] = firmness[m] * max(height, 0.0)
+            if height > 0.0:
+                place = (1.0, x[m], y[m])
+                for i in range(3):
+                    short[i] -= pressure[m] * place[i]
+                    for j in range(3):
+                        matrix[i, j] += firmness[m] * place[i] * place[j]
+        if np.abs(short).max() <= _SETTLED:
+            return pressure
+        for i in range(3):
+            matrix[i, i] += _TINY + 1e-12 * matrix[0, 0]  # points on a line leave a direction free
+        step[:] = np.linalg.solve(matrix, short)
+        stride, slope = 1.0, short @ step
+        while True:
+            moved = _dual(x, y, firmness, wanted, plane + stride * step)
+            if moved <= value - 1e-3 * stride * slope + _TINY:
+                break
+            stride *= 0.5
+            if stride < 1e-6:
+                return np.zeros(0)
+        plane += stride * step
+        value = moved
+    return np.zeros(0)
+
+
+@compiled
+def _dual(x: Array, y: Array, firmness: Array, wanted: Array, plane: Array) -> float:
+    """What `_pressure` minimises."""
+    value = -(plane[0] * wanted[0] + plane[1] * wanted[1] + plane[2] * wanted[2])
+    for m in range(len(x)):
+        height = plane[0] + plane[1] * x[m] + plane[2] * y[m]
+        if height > 0.0:
+            value += 0.5 * firmness[m] * height**2
+    return value
