@@ -35,6 +35,8 @@ _MOST_STEPS = 25
 _SETTLED = 1e-7
 """Error of a pressure's force and moments, relative, that is as small as that of the places."""
 _TINY = 1e-14
+_FREE = 1e-12
+"""What makes matrices regular where places leave something free."""
 
 
 @compiled
@@ -66,24 +68,48 @@ def keep_corners(
         (N,) the patch of each contact or ALONE, and how many contacts were excluded.
     """
     count = len(gap)
-    patch, first = np.full(count, ALONE), np.empty(count, dtype=np.int64)
-    patches = 0
+    patch = np.full(count, ALONE)
+    surfaces = np.empty((count, 2, 3))
+    first, planes, offsets = (
+        np.empty(count, dtype=np.int64),
+        np.empty((count, 2, 3)),
+        np.empty((count, 2)),
+    )
+    patches = last = 0
     for c in range(count):
         if excluded[c] or other[pair[c, 0]] > 0 or other[pair[c, 1]] > 0:
             continue
-        p = 0
-        while p < patches and not _one_patch(
-            c, first[p], pair, frame, position, gap, body_of, turn
-        ):
-            p += 1
-        if p == patches:
-            first[p] = c
+        for k in range(2):
+            for i in range(3):
+                surfaces[c, k, i] = position[c, i] + (k - 0.5) * gap[c] * frame[c, i]
+        # Contacts of a patch come in rows, so the last one is tried first.
+        p, tried = last, 0
+        while tried < patches:
+            f = first[p]
+            if (
+                body_of[pair[c, 0]] == body_of[pair[f, 0]]
+                and body_of[pair[c, 1]] == body_of[pair[f, 1]]
+                and abs(frame[c, 0] - frame[f, 0]) <= _SAME_PLACE
+                and abs(frame[c, 1] - frame[f, 1]) <= _SAME_PLACE
+                and abs(frame[c, 2] - frame[f, 2]) <= _SAME_PLACE
+                and _on_planes(c, surfaces, p, planes, offsets)
+            ):
+                break
+            p = p - 1 if p else patches - 1
+            tried += 1
+        if tried == patches:
+            p = patches
             patches += 1
-        patch[c] = p
+            first[p] = c
+            for k in range(2):
+                _write_plane(turn[pair[c, k]], frame[c], planes[p, k])
+                offsets[p, k] = _along(planes, p, surfaces, c, k)
+        patch[c] = last = p
     corner = np.zeros(count, dtype=np.bool_)
     saved = 0
+    order, ends = _by_patch(patch, patches)
     for p in range(patches):
-        members = np.flatnonzero(patch == p)
+        members = order[ends[p] : ends[p + 1]]
         saved += len(members) - _mark_corners(members, frame[first[p]], position, corner)
     if saved < FEW:
         return np.full(count, ALONE), 0
@@ -94,41 +120,60 @@ def keep_corners(
 
 
 @compiled
-def _one_patch(
-    c: int,
-    first: int,
-    pair: NDArray[np.int32],
-    frame: Array,
-    position: Array,
-    gap: Array,
-    body_of: NDArray[np.int32],
-    turn: Array,
-) -> bool:
-    """Whether a contact is on the same two planes of the same two bodies as another one, with the
-    same normal; arguments as `keep_corners`."""
-    for k in range(2):
-        if body_of[pair[c, k]] != body_of[pair[first, k]]:
-            return False
+def _along(planes: Array, p: int, surfaces: Array, c: int, k: int) -> float:
+    """Where a surface of a contact is along the normal of a patch's plane [m]."""
+    total = 0.0
     for i in range(3):
-        if abs(frame[c, i] - frame[first, i]) > _SAME_PLACE:
-            return False
+        total += planes[p, k, i] * surfaces[c, k, i]
+    return total
+
+
+@compiled
+def _on_planes(c: int, surfaces: Array, p: int, planes: Array, offsets: Array) -> bool:
+    """Whether both surfaces of a contact are on the planes of a patch.
+
+    Args:
+        c: The contact.
+        surfaces: (N, 2, 3) points of the surfaces [m].
+        p: The patch.
+        planes: (P, 2, 3) normals of its planes.
+        offsets: (P, 2) where these are along them [m].
+    """
     for k in range(2):
-        geom, side = pair[first, k], k - 0.5  # where the surface is from half-way, in gaps
-        facing, steepest = 0, -1.0
-        for axis in range(3):
-            steepness = 0.0
-            for i in range(3):
-                steepness += turn[geom, 3 * i + axis] * frame[first, i]
-            if abs(steepness) > steepest:
-                facing, steepest = axis, abs(steepness)
-        distance = 0.0
-        for i in range(3):
-            here = position[c, i] + side * gap[c] * frame[c, i]
-            there = position[first, i] + side * gap[first] * frame[first, i]
-            distance += turn[geom, 3 * i + facing] * (here - there)
-        if abs(distance) > _SAME_PLACE:
+        if abs(_along(planes, p, surfaces, c, k) - offsets[p, k]) > _SAME_PLACE:
             return False
     return True
+
+
+@compiled
+def _write_plane(turn: Array, frame: Array, plane: Array) -> None:
+    """Writes the axis of a box that is nearest to a contact's normal.
+
+    Args:
+        turn: (9,) rotation of the box, row by row.
+        frame: (9,) axes of the contact.
+        plane: (3,) to be written.
+    """
+    steepest = -1.0
+    for axis in range(3):
+        steepness = 0.0
+        for i in range(3):
+            steepness += turn[3 * i + axis] * frame[i]
+        if abs(steepness) > steepest:
+            steepest = abs(steepness)
+            for i in range(3):
+                plane[i] = turn[3 * i + axis]
+
+
+@compiled
+def _by_patch(patch: IntArray, patches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """(N,) contacts by patch, those in none first, and (P + 1,) where each patch begins."""
+    ends = np.zeros(patches + 1, dtype=np.intp)
+    for c in range(len(patch)):
+        ends[patch[c] + 1] += 1
+    for p in range(patches):
+        ends[p + 1] += ends[p]
+    return np.argsort(patch, kind="mergesort"), ends
 
 
 @compiled
@@ -204,8 +249,10 @@ def spread(
         pressing: (N,) normal forces [N], zero for those without constraints; rewritten.
         force: (N, 3) forces [N], likewise.
     """
-    for p in range(patch.max() + 1):
-        members = np.flatnonzero(patch == p)
+    patches = patch.max() + 1
+    order, ends = _by_patch(patch, patches)
+    for p in range(patches):
+        members = order[ends[p] : ends[p + 1]]
         if len(members) < 3:
             continue
         total = pressing[members].sum()
@@ -241,8 +288,9 @@ def spread(
 def _share_friction(
     members: NDArray[np.intp], axes: Array, places: Array, shares: Array, force: Array
 ) -> None:
-    """Rewrites the forces of a patch: no normal ones, and the others as shares of the pressure
-    times a field over the place that has as much freedom as keeps force and moment.
+    """Rewrites the forces of a patch: no normal ones, and the others in shares of the pressure
+    times a field: a push, a turn, and a push as great as the place is high, as force and moment
+    have it.
 
     Args:
         members: (n,) its contacts.
@@ -251,40 +299,43 @@ def _share_friction(
         shares: (n,) shares of the pressure, one in all.
         force: (N, 3) of all contacts [N].
     """
-    field, matrix, wanted = np.empty((2, 5)), np.zeros((5, 5)), np.zeros(5)
+    mean, square = np.zeros(3), np.zeros((3, 3))
+    wanted = np.zeros(5)
     for m in range(len(members)):
-        _friction_field(places[:, m], field)
-        for k in range(2):
-            along = 0.0
-            for i in range(3):
-                along += axes[3 + 3 * k + i] * force[members[m], i]
-            for a in range(5):
-                wanted[a] += field[k, a] * along
-                for b in range(5):
-                    matrix[a, b] += shares[m] * field[k, a] * field[k, b]
-    for a in range(5):
-        matrix[a, a] += 1e-12 * matrix[0, 0]  # points on a line leave some free
-    amounts = np.linalg.solve(matrix, wanted)
+        x, y, z = places[:, m]
+        u = v = 0.0
+        for i in range(3):
+            u += axes[3 + i] * force[members[m], i]
+            v += axes[6 + i] * force[members[m], i]
+            mean[i] += shares[m] * places[i, m]
+            for k in range(3):
+                square[i, k] += shares[m] * places[i, m] * places[k, m]
+        wanted[0] += u
+        wanted[1] += v
+        wanted[2] += x * v - y * u
+        wanted[3] += z * u
+        wanted[4] += z * v
+    x, y, z = mean
+    around = square[0, 0] + square[1, 1]
+    xz, yz, zz = square[2, 0], square[2, 1], square[2, 2]
+    matrix = np.array(
+        [
+            [1.0, 0.0, -y, z, 0.0],
+            [0.0, 1.0, x, 0.0, z],
+            [-y, x, around, -yz, xz],
+            [z, 0.0, -yz, zz, 0.0],
+            [0.0, z, xz, 0.0, zz],
+        ]
+    )
+    for i in range(5):
+        matrix[i, i] += _FREE  # points on a line, or all of one height, leave some free
+    along, across, turn, along_high, across_high = np.linalg.solve(matrix, wanted)
     for m in range(len(members)):
-        _friction_field(places[:, m], field)
-        u, v = shares[m] * (field[0] @ amounts), shares[m] * (field[1] @ amounts)
+        x, y, z = places[:, m]
+        u = shares[m] * (along - turn * y + along_high * z)
+        v = shares[m] * (across + turn * x + across_high * z)
         for i in range(3):
             force[members[m], i] = axes[3 + i] * u + axes[6 + i] * v
-
-
-@compiled
-def _friction_field(place: Array, field: Array) -> None:
-    """Writes what a place counts for in the friction of a patch.
-
-    Args:
-        place: (3,) along the second, the third and the first axis.
-        field: (2, 5) along the second and the third axis: of a push along each, of a turn, and of
-            a push along each that is as great as the place is high.
-    """
-    field[:] = 0.0
-    field[0, 0] = field[1, 1] = 1.0
-    field[0, 2], field[1, 2] = -place[1], place[0]
-    field[0, 3] = field[1, 4] = place[2]
 
 
 @compiled
@@ -293,7 +344,9 @@ def _firmness(c: int, gap: Array, impedance: Array) -> float:
     d there; see "solimp" in its documentation, and `spread` for the arguments."""
     start, end, width, middle, power = impedance[c]
     depth = min(abs(gap[c]) / width, 1.0)
-    if depth <= middle:
+    if depth == 1.0:
+        rise = 1.0
+    elif depth <= middle:
         rise = depth**power / middle ** (power - 1.0)
     else:
         rise = 1.0 - (1.0 - depth) ** power / (1.0 - middle) ** (power - 1.0)
@@ -333,7 +386,7 @@ def _pressure(x: Array, y: Array, firmness: Array, wanted: Array) -> Array:
         if np.abs(short).max() <= _SETTLED:
             return pressure
         for i in range(3):
-            matrix[i, i] += _TINY + 1e-12 * matrix[0, 0]  # points on a line leave a direction free
+            matrix[i, i] += _FREE * matrix[0, 0] + _TINY  # points on a line leave a direction free
         step[:] = np.linalg.solve(matrix, short)
         stride, slope = 1.0, short @ step
         while True:
