@@ -21,7 +21,8 @@ from bricksim_core.errors import (
 )
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose
-from bricksim_core.topology.neighbours import facing_pairs, overlapping_pairs
+from bricksim_core.topology.faces import facing_pairs
+from bricksim_core.topology.neighbours import overlapping_pairs, stacked_pairs
 
 BRICK = BrickShape(2, 4)
 
@@ -163,8 +164,8 @@ def test_pairs_of_boxes_by_their_cells(entries):
     count = range(len(entries))
     expected = [(i, j) for i in count for j in count if i < j and cells[i] & cells[j]]
     assert list(zip(*(x.tolist() for x in overlapping_pairs(boxes)), strict=True)) == expected
-    for axis in range(3):
-        low, high = facing_pairs(boxes, axis)
+    facing = [(axis, facing_pairs(boxes, axis)) for axis in range(3)]
+    for axis, (low, high) in [*facing, (2, stacked_pairs(boxes))]:
         found = sorted(zip(low.tolist(), high.tolist(), strict=True))
         step = np.eye(3, dtype=int)[axis]
         assert found == [
@@ -188,7 +189,7 @@ def test_many_boxes_in_one_place_and_a_long_row_need_little_memory():
     assert len(overlapping_pairs(row)[0]) == 0
     low, high = facing_pairs(row, 1)
     assert len(low) == 59_999 and (high == low + 1).all()
-    assert len(facing_pairs(row, 0)[0]) == 0
+    assert len(facing_pairs(row, 0)[0]) == len(stacked_pairs(row)[0]) == 0
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 300e6

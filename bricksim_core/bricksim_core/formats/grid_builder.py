@@ -13,7 +13,7 @@ from bricksim_core.parts import PLATES_PER_BRICK, BrickShape, Color, Part
 from bricksim_core.parts.brick import MAX_STUDS_PER_SIDE
 from bricksim_core.topology import BrickTopologyGraph, Connection, GridPose, Structure
 from bricksim_core.topology.grid import grid_boxes, relative
-from bricksim_core.topology.neighbours import facing_pairs, overlapping_pairs
+from bricksim_core.topology.neighbours import overlapping_pairs, stacked_pairs
 
 BaseplateOption = Literal["auto"] | tuple[int, int] | None
 """``auto``: as large as the structure's footprint; (studs along x, studs along y); None: none."""
@@ -97,7 +97,7 @@ def _connections(placed: Sequence[PlacedPart], name: str, first: int) -> list[Co
             f"{name}: {part.origin}: {describe(part)} overlaps {describe(other)} of"
             f" {other.origin}, expected free cells"
         )
-    below, above = facing_pairs(boxes, 2)
+    below, above = stacked_pairs(boxes)
     studded = np.array([p.shape.has_studs for p in placed])[below]
     below, above = below[studded], above[studded]
     ids = np.array([p.id for p in placed], dtype=np.int64)

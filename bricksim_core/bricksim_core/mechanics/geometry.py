@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH, STUD_RADIUS
 from bricksim_core.spatial import Array
+from bricksim_core.topology.faces import facing_pairs
 from bricksim_core.topology.grid import GRID_CELL
 from bricksim_core.topology.layout import ComponentLayout, IntArray
-from bricksim_core.topology.neighbours import facing_pairs
 
 GROUND = -1
 """Stands for the ground where the index of a part is expected."""

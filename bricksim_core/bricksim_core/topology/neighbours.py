@@ -8,62 +8,38 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bricksim_core.compiled import compiled
 from bricksim_core.topology.grid import IntArray
 
 _AT_ONCE = 1 << 20
 """Pairs that are looked at together: bounds the memory."""
 
 
-@compiled
-def facing_pairs(boxes: IntArray, axis: int) -> tuple[IntArray, IntArray]:
-    """Pairs of boxes that touch with faces of opposite directions.
+def stacked_pairs(boxes: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of boxes of which one stands on the other; see also `faces.facing_pairs`.
 
     Args:
         boxes: (N, 2, 3) least and greatest corners, whole numbers.
-        axis: Direction of the normal, 0, 1 or 2.
 
     Returns:
-        (M,) indices of the boxes on the low side and (M,) of those on the high side.
+        (M,) indices of the lower boxes and (M,) of the upper ones.
     """
-    count, found = len(boxes), 0
-    low, high = np.empty(2 * count, dtype=np.int64), np.empty(2 * count, dtype=np.int64)
-    if not count:
-        return low, high
+    low, high = boxes[:, 0], boxes[:, 1]
     # The search goes along the longer side, where fewer boxes are side by side.
-    u, v = (axis + 1) % 3, (axis + 2) % 3
-    origin = boxes[:, 0, u].min()
-    longer = boxes[:, 1, u].max() - origin
-    if boxes[:, 1, v].max() - boxes[:, 0, v].min() > longer:
+    u, v = 0, 1
+    origin, end = low.min(axis=0), high.max(axis=0)
+    if end[v] - origin[v] > end[u] - origin[u]:
         u, v = v, u
-        origin = boxes[:, 0, u].min()
-        longer = boxes[:, 1, u].max() - origin
     # One line holds all planes one after another, so that one sorted search serves them all.
-    line = np.empty((2, count), dtype=np.int64)
-    for i in range(count):
-        along = boxes[i, 0, u] - origin
-        line[0, i] = boxes[i, 1, axis] * (longer + 1) + along
-        line[1, i] = boxes[i, 0, axis] * (longer + 1) + along
-    order = np.empty((2, count), dtype=np.int64)
-    for side in range(2):
-        order[side] = np.argsort(line[side], kind="mergesort")
-    # One of two begins where the other does or, each way, within it.
-    for side in range(2):
-        own, other, first = order[side], order[1 - side], 0
-        for i in own:
-            begin, end = line[side, i] + side, line[side, i] + boxes[i, 1, u] - boxes[i, 0, u]
-            while first < count and line[1 - side, other[first]] < begin:
-                first += 1
-            for k in range(first, count):
-                j = other[k]
-                if line[1 - side, j] >= end:
-                    break
-                if boxes[i, 0, v] < boxes[j, 1, v] and boxes[j, 0, v] < boxes[i, 1, v]:
-                    if found == len(low):
-                        low, high = np.append(low, low), np.append(high, high)
-                    low[found], high[found] = (j, i) if side else (i, j)
-                    found += 1
-    return low[:found], high[:found]
+    stride = end[u] - origin[u] + 1
+    line_a = high[:, 2] * stride + low[:, u] - origin[u]
+    line_b = low[:, 2] * stride + low[:, u] - origin[u]
+    length = high[:, u] - low[:, u]
+    found = [
+        (a[touching], b[touching])
+        for a, b in _overlapping_intervals(line_a, length, line_b, length)
+        for touching in [(low[a, v] < high[b, v]) & (low[b, v] < high[a, v])]
+    ]
+    return np.concatenate([a for a, _ in found]), np.concatenate([b for _, b in found])
 
 
 def overlapping_pairs(boxes: IntArray) -> tuple[IntArray, IntArray]:
