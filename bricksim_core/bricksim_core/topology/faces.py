@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which boxes on one grid touch. What reads files goes without (`neighbours` does for it): loops take
-half a second to load."""
+"""Which boxes on one grid touch. What reads files goes without (`neighbours` does for it): loops
+take half a second to load."""
 
 from __future__ import annotations
 
