@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+
 from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.mechanics.wedges import relieved_in_groups
 from bricksim_core.simulator import Simulator
 from bricksim_core.topology.structure import Structure
 
@@ -40,6 +43,9 @@ def rehearse() -> None:
         pushed = {structure.graph.part_ids[-1]: (90.0, 0.0, 0.0, 0.0, 0.0, 0.0)}
         analyze(structure, loads=pushed, limit=False)
     _rehearse_changes()
+    # Two contacts that press against each other.
+    sides = np.array([(1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)])
+    relieved_in_groups(np.array([0, 2]), sides, np.eye(3)[:2], sides)
 
 
 def _rehearse_changes() -> None:

@@ -74,8 +74,8 @@ def test_least_forces_are_those_of_an_interior_point_method(seed: int, count: in
     normals /= np.linalg.norm(normals, axis=1)[:, None]
     arms = random.normal(size=(count, 3))
     resultant = resultant_of(arms, random.exponential(size=(count, 1)) * normals)
-    found = least_forces(normals, arms, resultant)
-    assert found is not None
+    there, found = least_forces(normals, arms, resultant)
+    assert there
     size = np.linalg.norm(resultant)
     np.testing.assert_allclose(resultant_of(arms, found), resultant, atol=1e-8 * size)
     assert np.einsum("ci,ci->c", normals, found).min() >= -1e-12 * size

@@ -11,18 +11,19 @@ is far greater than the resultant it is replaced by the least forces that have t
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import compiled
+from bricksim_core.compiled import compiled, crossed
 from bricksim_core.engines.contact_lists import take_contacts
 from bricksim_core.engines.protocol import Contacts
 from bricksim_core.mechanics.bodies import Bodies
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.steps import Steps
-from bricksim_core.spatial import Array, cross
+from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
 _HEAVY = 20.0
@@ -91,19 +92,33 @@ def _relieved(contacts: Contacts, bodies: Bodies) -> Array:
     """(C, 3) impulses of a step's contacts [N s], with those between bricks relieved."""
     between = np.flatnonzero(contacts.part_a >= 0)
     a, b = (bodies.row[bodies.find(c[between])] for c in (contacts.part_a, contacts.part_b))
-    _, pair = np.unique(np.minimum(a, b) * len(bodies.coms) + np.maximum(a, b), return_inverse=True)
+    pair = np.minimum(a, b) * len(bodies.coms) + np.maximum(a, b)
+    order = np.argsort(pair, kind="stable")
     # Contacts of two bodies may name either of them first; all forces are on the one of lower row.
-    sign = np.where(b < a, 1.0, -1.0)[:, None]
+    toward = np.where(b < a, 1.0, -1.0)[:, None]
+    rows, toward, pair = between[order], toward[order], pair[order]
+    first = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
     impulse = contacts.impulse.copy()
-    for number in range(int(pair.max()) + 1):
-        own = pair == number
-        rows, toward = between[own], sign[own]
-        impulse[rows] = toward * relieved(
-            toward * contacts.normal[rows], contacts.position[rows], toward * impulse[rows]
-        )
+    impulse[rows] = toward * relieved_in_groups(
+        np.append(first, len(pair)),
+        toward * contacts.normal[rows], contacts.position[rows], toward * impulse[rows],
+    )  # fmt: skip
     return impulse
 
 
+@compiled
+def relieved_in_groups(
+    first: NDArray[np.intp], normals: Array, positions: Array, forces: Array
+) -> Array:
+    """What `relieved` gives for each of G groups of contacts; (G + 1,) where each begins."""
+    found = np.empty_like(forces)
+    for g in range(len(first) - 1):
+        own = slice(first[g], first[g + 1])
+        found[own] = relieved(normals[own], positions[own], forces[own])
+    return found
+
+
+@compiled
 def relieved(normals: Array, positions: Array, forces: Array) -> Array:
     """(C, 3) forces on a body by another one: the given ones, or where these press against each
     other the least ones with the same resultant.
@@ -113,20 +128,30 @@ def relieved(normals: Array, positions: Array, forces: Array) -> Array:
         positions: (C, 3) [m].
         forces: (C, 3) on the body, in any unit.
     """
-    arms = positions - positions.mean(axis=0)
-    reach = float(np.sqrt(np.mean(np.sum(arms**2, axis=1))))
+    count, middle = len(forces), np.zeros(3)
+    for c in range(count):
+        middle += positions[c]
+    middle /= count
+    arms = positions - middle
+    reach = _norm(arms.ravel()) / math.sqrt(count)
     if reach == 0.0:
         return forces
-    arms = arms / reach
-    resultant = np.concatenate([forces.sum(axis=0), cross(arms, forces).sum(axis=0)])
-    pressing = float(np.einsum("ci,ci->c", normals, forces).sum())
-    if pressing <= _OPPOSED * float(np.linalg.norm(resultant)):
+    arms /= reach
+    resultant, pressing = np.zeros(6), 0.0
+    for c in range(count):
+        moment = crossed(arms[c], forces[c])
+        for i in range(3):
+            resultant[i] += forces[c, i]
+            resultant[3 + i] += moment[i]
+            pressing += normals[c, i] * forces[c, i]
+    if pressing <= _OPPOSED * _norm(resultant):
         return forces
-    least = least_forces(normals, arms, resultant)
-    return forces if least is None else least
+    found, least = least_forces(normals, arms, resultant)
+    return least if found else forces
 
 
-def least_forces(normals: Array, arms: Array, resultant: Array) -> Array | None:
+@compiled
+def least_forces(normals: Array, arms: Array, resultant: Array) -> tuple[bool, Array]:
     """The forces of contacts with a given resultant and the least sum of squares.
 
     Tangential forces count 1 / `_FRICTION` times. That is a strictly convex program with six
@@ -139,39 +164,78 @@ def least_forces(normals: Array, arms: Array, resultant: Array) -> Array | None:
         resultant: (6,) force and moment about that point.
 
     Returns:
-        (C, 3) forces, with those along the normals >= 0; None if there are none.
+        Whether there are any, and (C, 3) forces, with those along the normals >= 0.
     """
-    # Per contact, the (3, 6) matrix from multipliers to the displacement that they stand for.
-    spread = np.zeros((len(normals), 3, 6))
-    spread[:, 0, 0] = spread[:, 1, 1] = spread[:, 2, 2] = 1.0
-    spread[:, :, 3:] = np.stack([cross(axis, arms) for axis in np.eye(3)], axis=2)
-    along = np.einsum("ci,cij->cj", normals, spread)
-    soft = _FRICTION**2
-    across = soft * (
-        np.einsum("cij,cik->jk", spread, spread) - np.einsum("cj,ck->jk", along, along)
-    )
-
-    def dual(multipliers: Array) -> float:
-        pushes = np.maximum(along @ multipliers, 0.0)
-        own = 0.5 * float(pushes @ pushes) + 0.5 * float(multipliers @ across @ multipliers)
-        return own - float(resultant @ multipliers)
-
-    multipliers = np.zeros(6)
-    scale = float(np.linalg.norm(resultant))
+    count, soft = len(normals), _FRICTION**2
+    # What each contact's displacement along its normal is by the multipliers, which stand for a
+    # shift and a turn; and the stiffness of all tangential ones.
+    along, across = np.empty((count, 6)), np.zeros((6, 6))
+    own, forces = np.zeros((3, 6)), np.empty((count, 3))
+    own[0, 0] = own[1, 1] = own[2, 2] = 1.0
+    for c in range(count):
+        x, y, z = arms[c]
+        own[0, 4], own[1, 5], own[2, 3] = z, x, y
+        own[0, 5], own[1, 3], own[2, 4] = -y, -z, -x
+        for j in range(6):
+            along[c, j] = (
+                normals[c, 0] * own[0, j] + normals[c, 1] * own[1, j] + normals[c, 2] * own[2, j]
+            )
+        for j in range(6):
+            for k in range(6):
+                inner = own[0, j] * own[0, k] + own[1, j] * own[1, k] + own[2, j] * own[2, k]
+                across[j, k] += soft * (inner - along[c, j] * along[c, k])
+    multipliers, scale = np.zeros(6), _norm(resultant)
     for _ in range(_TRIES):
-        pushes = along @ multipliers
-        pushing: NDArray[np.bool_] = pushes >= 0.0
-        missing = resultant - across @ multipliers - along[pushing].T @ pushes[pushing]
-        if float(np.linalg.norm(missing)) <= _EXACT * scale:
-            moved = spread @ multipliers
-            own = np.maximum(pushes, 0.0) - soft * pushes
-            return soft * moved + own[:, None] * normals
-        stiffness = across + along[pushing].T @ along[pushing]
-        stiffness += _FAINT * np.trace(stiffness) * np.eye(6)
+        stiffness, missing = across.copy(), resultant - across @ multipliers
+        for c in range(count):
+            push = _product(along[c], multipliers)
+            if push >= 0.0:
+                for j in range(6):
+                    missing[j] -= push * along[c, j]
+                    for k in range(6):
+                        stiffness[j, k] += along[c, j] * along[c, k]
+        if _norm(missing) <= _EXACT * scale:
+            for c in range(count):
+                push = _product(along[c], multipliers)
+                turned = crossed(multipliers[3:], arms[c])
+                for i in range(3):
+                    forces[c, i] = soft * (multipliers[i] + turned[i])
+                    forces[c, i] += (max(push, 0.0) - soft * push) * normals[c, i]
+            return True, forces
+        faint = _FAINT * np.trace(stiffness)
+        for j in range(6):
+            stiffness[j, j] += faint
         step = np.linalg.solve(stiffness, missing)
-        length, before, rise = 1.0, dual(multipliers), float(missing @ step)
-        rounding = 1e-14 * abs(before)
-        while dual(multipliers + length * step) > before - 1e-4 * length * rise + rounding:
+        before = _dual(multipliers, along, across, resultant)
+        rise, rounding, length = _product(missing, step), 1e-14 * abs(before), 1.0
+        while (
+            _dual(multipliers + length * step, along, across, resultant)
+            > before - 1e-4 * length * rise + rounding
+        ):
             length *= 0.5
-        multipliers = multipliers + length * step
-    return None
+        multipliers += length * step
+    return False, forces
+
+
+@compiled
+def _dual(multipliers: Array, along: Array, across: Array, resultant: Array) -> float:
+    """What `least_forces` makes least; its arrays."""
+    value = 0.5 * _product(multipliers, across @ multipliers) - _product(resultant, multipliers)
+    for c in range(len(along)):
+        value += 0.5 * max(_product(along[c], multipliers), 0.0) ** 2
+    return value
+
+
+@compiled
+def _product(a: Array, b: Array) -> float:
+    """Inner product of two vectors."""
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
+def _norm(a: Array) -> float:
+    """Euclidean norm of a vector."""
+    return math.sqrt(_product(a, a))
