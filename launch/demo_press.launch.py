@@ -7,18 +7,15 @@ ros2 launch bricksim_ros demo_press.launch.py lower:=plate.json upper:=brick.jso
 """
 
 from launch import LaunchContext, LaunchDescription
-from launch_ros.actions import Node
 
 from bricksim_ros import launching
 
 
 def _nodes(context: LaunchContext) -> list:
-    presser = Node(
-        package="bricksim_ros",
-        executable="press_demo",
+    presser = launching.program(
+        "press_demo",
         name="press_demo",
         namespace=launching.value(context, "namespace"),
-        output="screen",
         parameters=[
             {
                 "use_sim_time": True,

@@ -51,8 +51,11 @@ def end_when_interrupted() -> None:
     """Has an interrupt end this process at once with exit code 0, as it does with a node that runs.
 
     For the seconds in which a node's libraries load, until something else handles interrupts.
+    Whoever starts the process may hold SIGINT back (block it) until then: before, Python itself
+    starts, and an interrupt ends it with a traceback that nothing in the process can prevent.
     """
     signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _handle(_signal: int, frame: FrameType | None) -> None:

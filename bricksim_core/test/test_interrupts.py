@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import subprocess
 import sys
 import time
 
@@ -66,3 +67,14 @@ def test_interrupt_waits_until_the_compiler_is_done(monkeypatch):
         time.sleep(30)
     assert done
     assert unraisable == []
+
+
+def test_an_interrupt_that_is_held_back_while_python_starts_ends_a_node_well():
+    held = ["env", "--block-signal=INT", sys.executable, "-c"]
+    code = "from bricksim_core.interrupts import end_when_interrupted as end; end(); 1 / 0"
+    for delay in (0.005, 0.02, 0.04):
+        with subprocess.Popen([*held, code], stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+            assert (process.returncode, err) == (0, "")

@@ -204,12 +204,11 @@ def simulation(
     """
     require_engine(value(context, "engine"), package)
     namespace = value(context, "namespace")
-    simulator = Node(
+    simulator = program(
+        "simulator",
         package=package,
-        executable="simulator",
         name="simulator",
         namespace=namespace,
-        output="screen",
         additional_env=single_thread(),
         parameters=[
             {
@@ -228,22 +227,18 @@ def simulation(
     follow = {"use_sim_time": flag(context, "use_sim_time")}
     if flag(context, "markers") or flag(context, "rviz"):
         actions.append(
-            Node(
-                package="bricksim_ros",
-                executable="markers",
+            program(
+                "markers",
                 name="markers",
                 namespace=namespace,
-                output="screen",
                 parameters=[follow, {"frame_prefix": value(context, "frame_prefix")}],
             )
         )
     if flag(context, "record"):
-        recorder = Node(
-            package="bricksim_ros",
-            executable="recorder",
+        recorder = program(
+            "recorder",
             name="recorder",
             namespace=namespace,
-            output="screen",
             parameters=[
                 follow,
                 {
@@ -284,6 +279,27 @@ def require_engine(name: str, package: str) -> None:
     if answer.returncode != 0:
         lines = answer.stderr.strip().splitlines()
         raise RuntimeError(lines[-1] if lines else f"engine {name} cannot start")
+
+
+def program(executable: str, *, package: str = "bricksim_ros", **options: Any) -> Node:
+    """A node that runs one of our programs, on the screen.
+
+    Ctrl-C waits for the tenths of a second in which its Python starts
+    (`interrupts.end_when_interrupted`).
+
+    Args:
+        executable: The program; it ends the holding back of SIGINT.
+        package: Package that has it.
+        **options: Of `Node`.
+    """
+    return Node(
+        package=package,
+        executable=executable,
+        exec_name=executable,
+        output="screen",
+        prefix=["env --block-signal=INT ", LaunchConfiguration("launch-prefix", default="")],
+        **options,
+    )
 
 
 def ends_with(node: Node, *, only_failed: bool = False) -> Action:

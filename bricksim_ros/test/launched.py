@@ -32,12 +32,17 @@ def finished(process: subprocess.Popen, timeout: float = 120.0) -> str:
 def left(process: subprocess.Popen) -> list[str]:
     """Command lines of what still runs in the launch's session."""
     found = subprocess.run(
-        ["ps", "-o", "args=", "--sid", str(process.pid)],
+        ["ps", "-ww", "-o", "args=", "--sid", str(process.pid)],
         capture_output=True,
         text=True,
         check=False,
     )
     return [line for line in found.stdout.splitlines() if "<defunct>" not in line]
+
+
+def has_node(process: subprocess.Popen, name: str) -> bool:
+    """Whether Python runs for a node in the launch's session."""
+    return any("python" in line and f"__node:={name}" in line for line in left(process))
 
 
 def node_pid(process: subprocess.Popen, name: str) -> int:

@@ -20,7 +20,7 @@ from launch import LaunchDescription
 from launch.actions import IncludeLaunchDescription
 from launch_pytest.actions import ReadyToTest
 from launch_ros.actions import Node
-from launched import finished, launch, left, node_pid
+from launched import finished, has_node, launch, left, node_pid
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.qos import QoSProfile
@@ -464,6 +464,26 @@ def test_ctrl_c_ends_everything_soon_and_the_next_launch_works(ros_domain_id) ->
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.03, 0.06, 0.1])
+def test_ctrl_c_while_the_python_of_nodes_starts_ends_them_without_a_traceback(
+    delay, ros_domain_id
+) -> None:
+    process = launch("bricksim_ros", "scene.launch.py", f"structures:={TOWER}")
+    try:
+        until = time.monotonic() + 30.0
+        while not has_node(process, "markers") and time.monotonic() < until:
+            time.sleep(0.002)
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGINT)
+        output = finished(process, 30.0)
+        assert "process started" in output
+        assert "Traceback" not in output, output
+        assert "has died" not in output, output
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("program", ["simulator", "markers", "recorder"])
