@@ -387,18 +387,22 @@ def _solve(
         x: (m, 6 n) right hand sides.
     """
     count = len(order)
-    y, far = np.empty(6 * count), np.empty(6 * count)
-    for own in x:
+    y, far = np.empty_like(x), np.empty(6 * count)
+    for m in range(len(x)):
         for i in range(count):
             for c in range(6):
-                y[6 * i + c] = own[6 * order[i] + c]
-        for k in range(len(at)):
-            _forth(first[k], first[k + 1], boundary[start[k] : start[k + 1]], at[k], y, far)
-        for k in range(len(at) - 1, -1, -1):
-            _back(first[k], first[k + 1], boundary[start[k] : start[k + 1]], at[k], y, far)
+                y[m, 6 * i + c] = x[m, 6 * order[i] + c]
+    # Block by block: what is read of one serves all right hand sides.
+    for k in range(len(at)):
+        for own in y:
+            _forth(first[k], first[k + 1], boundary[start[k] : start[k + 1]], at[k], own, far)
+    for k in range(len(at) - 1, -1, -1):
+        for own in y:
+            _back(first[k], first[k + 1], boundary[start[k] : start[k + 1]], at[k], own, far)
+    for m in range(len(x)):
         for i in range(count):
             for c in range(6):
-                own[6 * order[i] + c] = y[6 * i + c]
+                x[m, 6 * order[i] + c] = y[m, 6 * i + c]
 
 
 # Six columns at a time: what follows is read and written a sixth as often, and six sums go on at
