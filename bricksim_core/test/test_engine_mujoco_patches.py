@@ -153,9 +153,8 @@ def test_pressure_is_the_least_one_that_bears_the_same(grid, tilt_x, tilt_y, rub
     place[:, 2] = 0.5 * gap
     before = force.copy()
     got, whole = pressing.copy(), force.copy()
-    spread(
-        np.zeros(count, dtype=np.int64), frame, place, gap, np.tile(FIRM, (count, 1)), got, whole
-    )
+    patch, none = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+    spread(patch, none, frame, place, gap, np.tile(FIRM, (count, 1)), got, whole)
     total = pressing.sum()
     if total == 0.0:
         assert not got.any() and not whole.any()

@@ -160,9 +160,9 @@ class ContactReader:
             frame, position = found.frame, found.pos
             bearing, pressing, force = _forces(found.efc_address, frame, data.efc_force)
             if patches is not None:
-                bearing |= patches != ALONE
                 gap, impedance = found.dist, found.solimp
-                spread(patches, frame, position, gap, impedance, pressing, force)
+                spread(patches, bearing, frame, position, gap, impedance, pressing, force)
+                bearing |= patches != ALONE
             self._count = _collect(
                 found.geom, frame, position, bearing, pressing, force, dt,
                 geoms.part, geoms.shape, geoms.other,

@@ -229,6 +229,7 @@ def _places(members: NDArray[np.intp], origin: int, frame: Array, position: Arra
 @compiled
 def spread(
     patch: IntArray,
+    constrained: NDArray[np.bool_],
     frame: Array,
     position: Array,
     gap: Array,
@@ -242,6 +243,7 @@ def spread(
 
     Args:
         patch: (N,) patches of contacts; see `keep_corners`.
+        constrained: (N,) which of them had constraints: patches without others stay as they are.
         frame: (N, 9) their axes.
         position: (N, 3) [m].
         gap: (N,) from surface to surface [m].
@@ -249,14 +251,12 @@ def spread(
         pressing: (N,) normal forces [N], zero for those without constraints; rewritten.
         force: (N, 3) forces [N], likewise.
     """
-    patches = patch.max() + 1
+    patches = int(patch.max()) + 1
     order, ends = _by_patch(patch, patches)
     for p in range(patches):
         members = order[ends[p] : ends[p + 1]]
-        if len(members) < 3:
-            continue
         total = pressing[members].sum()
-        if total <= 0.0:
+        if total <= 0.0 or constrained[members].all():
             continue
         axes = frame[members[0]]
         places = _places(members, members[0], axes, position)
