@@ -75,7 +75,8 @@ def test_help_explains_and_shows_examples(cli, name):
 
 
 def test_no_command_shows_help_and_a_wrong_one_an_error(cli):
-    code, out, _ = cli()
+    code, out, err = cli()
+    assert err == "bricksim: no command, expected one of those above\n"
     assert code in (0, 2) and "analyze" in out
     code, out, err = cli("analyse")
     assert code == 2 and out == "" and is_one_line(err)

@@ -110,7 +110,7 @@ def _guarded(words: list[str], debug: bool) -> int:
     except BrickSimError as error:
         return _fail(str(error), debug)
     except TyperException as error:
-        return _fail(error.format_message(), debug)
+        return _fail(error.format_message() or "no command, expected one of those above", debug)
     except BrokenPipeError:
         return READER_GONE
     except SystemExit as error:
