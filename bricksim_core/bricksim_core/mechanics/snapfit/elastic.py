@@ -215,16 +215,10 @@ class ElasticStructure:
         """F, number of free displacements."""
         return len(self.free)
 
-    def loads(self, joints: IntArray, wrenches: Array) -> Array:
-        """(M, F) loads J w by (M, 6) scaled wrenches [N], each at one joint."""
-        value, column, start = self.strain
-        loads = np.zeros((len(joints), len(self.free)))
-        for load, joint, wrench in zip(loads, joints.tolist(), wrenches, strict=True):
-            ends = start[6 * joint : 6 * joint + 7]
-            entries = slice(int(ends[0]), int(ends[-1]))
-            values = value[entries] * np.repeat(wrench, np.diff(ends))
-            load[:] = np.bincount(column[entries], values, len(load))
-        return loads
+    def loads(self, joints: IntArray, wrenches: Array) -> tuple[Array, IntArray]:
+        """Loads J w by (M, 6) scaled wrenches [N], each at one joint: (M, 12) of them [N], and the
+        displacements on which they act; those of what is held are 0."""
+        return _loads(joints, wrenches, self.lower, self.upper, self.node, *self.strain)
 
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
@@ -378,6 +372,33 @@ def _put_map(x: float, y: float, z: float, target: Array) -> None:
     target[3, 1], target[3, 2] = -z, y
     target[4, 0], target[4, 2] = z, -x
     target[5, 0], target[5, 1] = -y, x
+
+
+@compiled
+def _loads(
+    joints: IntArray,
+    wrenches: Array,
+    lower: IntArray,
+    upper: IntArray,
+    node: IntArray,
+    value: Array,
+    column: IntArray,
+    start: IntArray,
+) -> tuple[Array, IntArray]:
+    """See `ElasticStructure.loads`; the last three are its `strain`."""
+    loads, places = np.zeros((len(joints), 12)), np.zeros((len(joints), 12), dtype=np.int64)
+    for m in range(len(joints)):
+        joint = joints[m]
+        first, second = node[lower[joint]], node[upper[joint]]
+        for axis in range(6):
+            places[m, axis] = 6 * max(first, 0) + axis
+            places[m, 6 + axis] = 6 * max(second, 0) + axis
+        for row in range(6):
+            for k in range(start[6 * joint + row], start[6 * joint + row + 1]):
+                on_second = column[k] // 6 == second
+                axis = column[k] % 6 + (6 if on_second else 0)
+                loads[m, axis] += value[k] * wrenches[m, row]
+    return loads, places
 
 
 @compiled

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
+from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.portions import Portions, at_once
 from bricksim_core.mechanics.snapfit.constants import SnapFitConstants
 from bricksim_core.mechanics.snapfit.elastic import ElasticStructure
@@ -69,14 +70,11 @@ NEGATIVE = 1e-12
 
 MAX_KEPT = 600
 """Rows and pushes beyond which what is known of them is forgotten after a solve, and no search is
-begun: two dense rows each, and a dense matrix of them at every change."""
+begun: a dense row each, and a dense matrix of them at every change."""
 
 _CHANGE, _CHANGE_EACH, _COLUMN_EACH = 0.1, 0.0006, 0.0014
 """Cost of a change of the active set, for each part, and of what enters for the first time for each
 part."""
-
-_SPARSE_FROM = 100
-"""New rows and pushes from which on their loads are taken as a sparse matrix."""
 
 APART = 1e-6
 """Softness of a single row over that of its joint: rows of one joint that statics ties together
@@ -379,7 +377,8 @@ class Kept:
         slot: Their positions below.
         owner: (S,) joint of a row, -1 - v of a push.
         rows: (S, 6) the rows, zero for pushes.
-        loads: (S, F) rows of C^T and B^T.
+        loads: (S, 12) what is not zero in the rows of C^T and B^T.
+        places: (S, 12) in which columns.
         response: (S, F) displacements under these.
         matrix: (S, S) the conditions' coefficients, without softness.
         softness: (S, S) softness.
@@ -391,6 +390,7 @@ class Kept:
     owner: IntArray
     rows: Array
     loads: Array
+    places: IntArray
     response: Array
     matrix: Array
     softness: Array
@@ -400,9 +400,10 @@ class Kept:
     @staticmethod
     def nothing(size: int) -> Kept:
         """Before the first solve."""
-        none, square, rows = np.zeros(0), np.zeros((0, 0)), np.zeros((0, size))
-        owner = np.zeros(0, dtype=np.int64)
-        return Kept({}, owner, np.zeros((0, 6)), rows, rows, square, square, none, none)
+        none, square, loads = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 12))
+        owner, places = np.zeros(0, dtype=np.int64), np.zeros((0, 12), dtype=np.int64)
+        rows, response = np.zeros((0, 6)), np.zeros((0, size))
+        return Kept({}, owner, rows, loads, places, response, square, square, none, none)
 
 
 class YieldSolver:
@@ -418,7 +419,7 @@ class YieldSolver:
     def __init__(self, equations: Equations) -> None:
         self._structure = equations.structure
         self._limits = equations.limits
-        self._push_loads = equations.push_loads
+        self._closing = equations.closing
         self._approach = -equations.push_loads.transpose() if len(equations.gap) else None
         self._gap = equations.gap
         self._compliance = equations.compliance
@@ -522,11 +523,11 @@ class YieldSolver:
         rows[is_row] = limits.rows_of(joint)[np.arange(len(joint)), row]
         yielding = np.zeros((len(new), 6))
         yielding[is_row] = structure.stiffness.reshape(-1, 6)[joint] * rows[is_row]
-        loads = np.empty((len(new), structure.size))
-        loads[is_row] = structure.loads(joint, yielding[is_row])
-        if len(push):
-            loads[~is_row] = self._push_loads[:, push].toarray().T
-        response = structure.displacements(np.ascontiguousarray(loads.T)).T
+        loads, places = np.zeros((len(new), 12)), np.zeros((len(new), 12), dtype=np.int64)
+        loads[is_row], places[is_row] = structure.loads(joint, yielding[is_row])
+        loads[~is_row], places[~is_row] = _push_loads(push, *self._closing)
+        every = _spread(loads, places, structure.size)
+        response = np.ascontiguousarray(structure.displacements(every.T).T)
 
         owner = np.empty(len(new), dtype=np.int64)
         owner[is_row], owner[~is_row] = joint, -1 - push
@@ -536,10 +537,9 @@ class YieldSolver:
         sign = np.where(is_row, -1.0, 1.0)
         with_kept = owner[:, None] == kept.owner
         with_new = owner[:, None] == owner
-        across = kept.loads @ response.T
-        # A load touches two parts; many of them are better multiplied as a sparse matrix.
-        work = loads if len(new) < _SPARSE_FROM else sp.csr_array(loads)
-        corner = sign[:, None] * (work @ response.T) + with_new * (yielding @ rows.T)
+        across = _work(kept.loads, kept.places, response)
+        own_work = _work(loads, places, response)
+        corner = sign[:, None] * own_work + with_new * (yielding @ rows.T)
         shared = with_kept * (yielding @ kept.rows.T)
         behind, ahead = sign[:, None] * across.T + shared, kept.sign[:, None] * across + shared.T
         # Rows of one joint share its softness; a little more of their own sets them apart.
@@ -556,6 +556,7 @@ class YieldSolver:
             owner=np.concatenate([kept.owner, owner]),
             rows=np.concatenate([kept.rows, rows]),
             loads=np.concatenate([kept.loads, loads]),
+            places=np.concatenate([kept.places, places]),
             response=np.concatenate([kept.response, response]),
             matrix=matrix,
             softness=soft_matrix,
@@ -671,7 +672,8 @@ class _Search:
         kept = self._solver.kept
         square = np.ix_(at, at)
         matrix = kept.matrix[square] + self._softer * kept.softness[square]
-        excess = -kept.sign[at] * (kept.loads[at] @ self._elastic) - kept.bound[at]
+        work = _work(kept.loads[at], kept.places[at], self._elastic[None])[:, 0]
+        excess = -kept.sign[at] * work - kept.bound[at]
         own = members[members < self._first]
         excess[members < self._first] += self._granted.joint[own // ROWS] + self._granted.row[own]
         return np.linalg.solve(matrix, excess)
@@ -681,7 +683,7 @@ class _Search:
         if not len(members):
             return self._elastic
         at = self._solver.slots(members)
-        return self._elastic + multiplier @ self._solver.kept.response[at]
+        return _moved(self._elastic, multiplier, self._solver.kept.response, at)
 
     def _forces(
         self, members: IntArray, multiplier: Array, displacements: Array
@@ -700,3 +702,48 @@ class _Search:
         push[members[~is_row] - self._first] = multiplier[~is_row]
         wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
         return Yielded(wrench, push, members, multiplier), overload
+
+
+@compiled
+def _push_loads(
+    pushes: IntArray, value: Array, column: IntArray, start: IntArray
+) -> tuple[Array, IntArray]:
+    """(M, 12) loads and places of pushes, as in `Kept`; of `Equations.closing`."""
+    loads, places = np.zeros((len(pushes), 12)), np.zeros((len(pushes), 12), dtype=np.int64)
+    for m in range(len(pushes)):
+        first = start[pushes[m]]
+        for k in range(start[pushes[m] + 1] - first):
+            loads[m, k], places[m, k] = -value[first + k], column[first + k]
+    return loads, places
+
+
+@compiled
+def _spread(loads: Array, places: IntArray, size: int) -> Array:
+    """(M, F) loads as in `Kept`, with all that is zero."""
+    spread = np.zeros((len(loads), size))
+    for m in range(len(loads)):
+        for k in range(loads.shape[1]):
+            spread[m, places[m, k]] += loads[m, k]
+    return spread
+
+
+@compiled
+def _work(loads: Array, places: IntArray, displacements: Array) -> Array:
+    """(S, M) work of S loads, as in `Kept`, along (M, F) displacements."""
+    work = np.zeros((len(loads), len(displacements)))
+    for s in range(len(loads)):
+        for m in range(len(displacements)):
+            for k in range(loads.shape[1]):
+                work[s, m] += loads[s, k] * displacements[m, places[s, k]]
+    return work
+
+
+@compiled
+def _moved(start: Array, multiplier: Array, response: Array, at: IntArray) -> Array:
+    """(F,) displacements and some responses, times multipliers."""
+    moved = start.copy()
+    for k in range(len(at)):
+        own = response[at[k]]
+        for i in range(len(moved)):
+            moved[i] += multiplier[k] * own[i]
+    return moved
