@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled, crossed
 from bricksim_core.mechanics.portions import Portions, at_once
-from bricksim_core.mechanics.snapfit.band import filled, multiplied
+from bricksim_core.mechanics.snapfit.band import filled
 from bricksim_core.mechanics.snapfit.cholesky import (
     Band,
     BandCholesky,
@@ -222,7 +222,10 @@ class ElasticStructure:
 
     def wrenches(self, displacements: Array) -> Array:
         """(J, 6) scaled wrenches [N] of the joints on their lower parts."""
-        return (self.stiffness * multiplied(*self.strain, displacements)).reshape(-1, 6)
+        return _wrenches(
+            self.lower, self.upper, self.centres, self._coms, self.node, self.stiffness,
+            displacements,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,6 +375,43 @@ def _put_map(x: float, y: float, z: float, target: Array) -> None:
     target[3, 1], target[3, 2] = -z, y
     target[4, 0], target[4, 2] = z, -x
     target[5, 0], target[5, 1] = -y, x
+
+
+@compiled
+def _wrenches(
+    lower: IntArray,
+    upper: IntArray,
+    centres: Array,
+    coms: Array,
+    node: IntArray,
+    stiffness: Array,
+    displacements: Array,
+) -> Array:
+    """(J, 6) `stiffness` times `strain` times (F,) displacements; reads a fifth of what these take.
+
+    The other arguments are those of `_strain_rows`, and `ElasticStructure.stiffness`.
+    """
+    count = len(lower)
+    wrenches = np.empty((count, 6))
+    shift, arms = np.zeros((2, 6)), np.empty((2, 3))
+    for j in range(count):
+        for side in range(2):
+            part = upper[j] if side else lower[j]
+            at = node[part]
+            for c in range(6):
+                shift[side, c] = displacements[6 * at + c] if at >= 0 else 0.0
+            for c in range(3):
+                arms[side, c] = (centres[j, c] - coms[part, c]) / STUD_PITCH
+        for row in range(6):
+            opening = shift[1, row] - shift[0, row]
+            for turn in range(3 if row < 3 else 0):
+                if turn == row:
+                    continue
+                sign = 1.0 if (turn - row) % 3 == 1 else -1.0
+                opening -= sign * arms[0, 3 - row - turn] * shift[0, 3 + turn]
+                opening += sign * arms[1, 3 - row - turn] * shift[1, 3 + turn]
+            wrenches[j, row] = stiffness[6 * j + row] * opening
+    return wrenches
 
 
 @compiled

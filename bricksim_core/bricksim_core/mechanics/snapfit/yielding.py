@@ -585,12 +585,11 @@ class _Search:
         self._softer = softer
         self._granted = granted
         self._elastic = elastic
-        self._displaced = elastic
+        self._displaced = elastic.copy()
         self._first = solver._first_push
         self._closing = self._closed(elastic)
         self.value = np.zeros(self._first + len(self._closing))
         self.value[self._first :] = np.maximum(self._closing, 0.0) / solver._compliance
-        self._target = self.value
         self._multiplier = np.zeros(0)
 
     def step(self, members: IntArray) -> IntArray | None:
@@ -603,30 +602,19 @@ class _Search:
         self._multiplier = self._multipliers(members)
         final = self._final(members, self._multiplier)
         closing = self._closed(final)
-        target = np.zeros_like(self.value)
-        target[members] = self._multiplier
-
-        # Greatest step in [0, 1] that keeps all mu and remaining gaps s >= 0.
-        own = members[members < self._first]
-        least = -NEGATIVE * np.abs(target[own]).max(initial=0.0)
-        falling = own[target[own] < least]
-        left = -closing
-        left[members[members >= self._first] - self._first] = 0.0
-        shut = np.flatnonzero(left < -PUSH_TOLERANCE * solver._compliance)
-        if len(falling) or len(shut):
-            before = solver._compliance[shut] * self.value[self._first + shut]
-            before -= self._closing[shut]
-            room = np.concatenate([self.value[falling], np.maximum(before, 0.0)])
-            ratio = room / (room - np.concatenate([target[falling], left[shut]]))
-            step = float(ratio.min(initial=1.0))
-            if step < 1.0:
-                blocking = np.concatenate([falling, shut + self._first])[ratio <= step]
-                self._displaced = self._displaced + step * (final - self._displaced)
-                self._closing = self._closing + step * (closing - self._closing)
-                self.value = self.value + step * (target - self.value)
-                self.value[blocking[blocking < self._first]] = 0.0
-                return blocking
-        self._displaced, self._closing, self.value = final, closing, target
+        step, blocking = _stopped(
+            members, self._multiplier, self.value, self._closing, closing, solver._compliance,
+            self._first,
+        )  # fmt: skip
+        if len(blocking):
+            # In place: these are long, and new memory costs more than the numbers.
+            _go(self._displaced, final, step)
+            _go(self._closing, closing, step)
+            _go_to_multipliers(self.value, members, self._multiplier, step)
+            self.value[blocking[blocking < self._first]] = 0.0
+            return blocking
+        self._displaced, self._closing = final, closing
+        _go_to_multipliers(self.value, members, self._multiplier, 1.0)
         return None
 
     def found(self, members: IntArray, single: bool) -> tuple[Yielded, IntArray]:
@@ -679,9 +667,7 @@ class _Search:
         return np.linalg.solve(matrix, excess)
 
     def _final(self, members: IntArray, multiplier: Array) -> Array:
-        """(F,) displacements for given multipliers."""
-        if not len(members):
-            return self._elastic
+        """(F,) displacements for given multipliers, a new array."""
         at = self._solver.slots(members)
         return _moved(self._elastic, multiplier, self._solver.kept.response, at)
 
@@ -702,6 +688,81 @@ class _Search:
         push[members[~is_row] - self._first] = multiplier[~is_row]
         wrench = structure.wrenches(displacements) - structure.stiffness.reshape(-1, 6) * slip
         return Yielded(wrench, push, members, multiplier), overload
+
+
+@compiled
+def _stopped(
+    members: IntArray,
+    multiplier: Array,
+    value: Array,
+    before: Array,
+    closing: Array,
+    compliance: Array,
+    first: int,
+) -> tuple[float, IntArray]:
+    """The greatest step in [0, 1] that keeps all mu and remaining gaps s >= 0.
+
+    Args:
+        members: Sorted rows and, from ``first`` on, pushes that are active.
+        multiplier: (M,) theirs at the end of the whole step.
+        value: Those of all at its start.
+        before: (V,) how far parts would have moved into each other at its start [m].
+        closing: (V,) and at its end [m].
+        compliance: (V,) 1/k [m/N].
+        first: Number of the first push.
+
+    Returns:
+        The step, and the members that stop it; none if nothing does.
+    """
+    least = 0.0
+    for m in range(len(members)):
+        if members[m] < first:
+            least = max(least, abs(multiplier[m]))
+    least *= -NEGATIVE
+    found = np.empty(len(members) + len(closing), dtype=np.int64)
+    ratio = np.empty(len(found))
+    count, active = 0, 0
+    for m in range(len(members)):
+        if members[m] >= first:
+            break
+        active = m + 1
+        if multiplier[m] < least:
+            room = value[members[m]]
+            found[count], ratio[count] = members[m], room / (room - multiplier[m])
+            count += 1
+    for v in range(len(closing)):
+        if active < len(members) and members[active] == first + v:
+            active += 1
+            continue
+        if -closing[v] < -PUSH_TOLERANCE * compliance[v]:
+            room = max(compliance[v] * value[first + v] - before[v], 0.0)
+            found[count], ratio[count] = first + v, room / (room + closing[v])
+            count += 1
+    step = 1.0
+    for k in range(count):
+        step = min(step, ratio[k])
+    if step == 1.0:
+        return step, found[:0]
+    return step, found[:count][ratio[:count] <= step]
+
+
+@compiled
+def _go(value: Array, target: Array, step: float) -> None:
+    """Goes a part of the way."""
+    for i in range(len(value)):
+        value[i] += step * (target[i] - value[i])
+
+
+@compiled
+def _go_to_multipliers(value: Array, members: IntArray, multiplier: Array, step: float) -> None:
+    """Goes a part of the way to where members have their multipliers and others have none."""
+    m = 0
+    for i in range(len(value)):
+        target = 0.0
+        if m < len(members) and members[m] == i:
+            target = multiplier[m]
+            m += 1
+        value[i] = value[i] + step * (target - value[i]) if step < 1.0 else target
 
 
 @compiled
