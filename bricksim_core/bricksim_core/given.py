@@ -13,7 +13,7 @@ from bricksim_core.engines.boxes import brick_boxes
 from bricksim_core.engines.protocol import MAX_POSITION, MAX_SPEED, BodySpec
 from bricksim_core.errors import PoseError
 from bricksim_core.spatial import Array, transform_points
-from bricksim_core.values import as_numbers
+from bricksim_core.values import as_numbers, shown
 
 MAX_GIVEN_SPEED = 0.5 * MAX_SPEED
 """Greatest speed [m/s] that points of bricks are given: what follows has room up to `MAX_SPEED`."""
@@ -27,14 +27,14 @@ def as_pose(pose: ArrayLike) -> Array:
     """
     matrix = as_numbers(pose)
     if matrix is None or matrix.shape != (4, 4):
-        raise PoseError(f"pose is {_shown(pose)}, expected a finite 4x4 matrix")
+        raise PoseError(f"pose is {shown(pose)}, expected a finite 4x4 matrix")
     rotation = matrix[:3, :3]
     with np.errstate(over="ignore", invalid="ignore"):
         error = np.abs(rotation @ rotation.T - np.eye(3)).max()
     if not error <= 1e-6 or np.linalg.det(rotation) < 0.0:
-        raise PoseError(f"rotation is {_shown(rotation)}, expected orthonormal and right-handed")
+        raise PoseError(f"rotation is {shown(rotation)}, expected orthonormal and right-handed")
     if np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
-        raise PoseError(f"last row of the pose is {_shown(matrix[3])}, expected 0, 0, 0, 1")
+        raise PoseError(f"last row of the pose is {shown(matrix[3])}, expected 0, 0, 0, 1")
     return matrix
 
 
@@ -46,7 +46,7 @@ def as_six(values: ArrayLike, name: str) -> Array:
     """
     numbers = as_numbers(values)
     if numbers is None or numbers.shape != (6,):
-        raise PoseError(f"{name} is {_shown(values)}, expected six finite numbers")
+        raise PoseError(f"{name} is {shown(values)}, expected six finite numbers")
     return numbers
 
 
@@ -73,9 +73,3 @@ def require_bearable(bodies: Sequence[BodySpec]) -> None:
                 f"twist of part {layout.part_ids[0]} is {body.twist.tolist()}: up to {speed:.4g}"
                 f" m/s at its corners, expected at most {MAX_GIVEN_SPEED:g} m/s"
             )
-
-
-def _shown(values: ArrayLike) -> str:
-    """What was given, in a line."""
-    text = repr(values.tolist() if isinstance(values, np.ndarray) else values)
-    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -12,6 +12,9 @@ import numpy as np
 from bricksim_core.errors import BrickSimError
 from bricksim_core.spatial import Array
 
+_LONGEST = 300
+"""Characters of what was given that an error shows."""
+
 
 def as_number(
     value: Any,
@@ -46,7 +49,7 @@ def as_number(
             return checked
     wanted = _range(low, high, above)
     unit = unit and f" {unit}"
-    raise error(f"{name} is {value!r}{unit}, expected {wanted or 'a number'}{unit}")
+    raise error(f"{name} is {shown(value)}{unit}, expected {wanted or 'a number'}{unit}")
 
 
 def as_whole(
@@ -80,7 +83,7 @@ def as_vector(
     """
     numbers = as_numbers(value)
     if numbers is None or numbers.shape != (count,) or not np.all(np.abs(numbers) <= most):
-        raise error(f"{name} is {value!r}, expected {count} numbers of at most {most:g}")
+        raise error(f"{name} is {shown(value)}, expected {count} numbers of at most {most:g}")
     return numbers
 
 
@@ -105,6 +108,12 @@ def as_numbers(value: Any, *, finite: bool = True) -> Array | None:
     numbers = given.astype(float, copy=False)
     fine = np.isfinite(numbers) if finite else ~np.isnan(numbers)
     return numbers if np.all(fine) else None
+
+
+def shown(value: Any) -> str:
+    """What was given, in a line of an error."""
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _range(low: float, high: float, above: bool) -> str:

@@ -12,6 +12,7 @@ from rclpy.lifecycle import LifecycleNode
 from bricksim_core.errors import BrickSimError
 from bricksim_core.formats import (
     Format,
+    check_supported,
     format_structure,
     parse_structure,
     read_structure,
@@ -108,6 +109,7 @@ class BricksimServices(Server):
         simulator = self._world.simulator
         if request.text:
             structure = _structure(request.text, "", request.format, "text")
+            check_supported(structure)
         else:
             structure = self._scene(request.component_ids)
         g = request.gravity

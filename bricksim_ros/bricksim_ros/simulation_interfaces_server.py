@@ -416,7 +416,12 @@ class SimulationInterfacesServer(Server):
             response.result = _ok()
 
     def _reset(self, request: ResetSimulation.Request, response: Any) -> None:
-        self._world.reset(ResetScope(request.scope & 7 if request.scope != 255 else 255))
+        if request.scope not in (int(ResetScope.ALL), *range(8)):
+            raise BrickSimError(
+                f"scope is {request.scope}, expected 0 or 255 (all), or a sum of 1 (time),"
+                " 2 (state) and 4 (spawned)"
+            )
+        self._world.reset(ResetScope(request.scope))
         self._changed()
         response.result = _ok()
 

@@ -59,8 +59,16 @@ from tf2_msgs.msg import TFMessage
 from tf2_ros import Buffer, TransformListener
 
 from bricksim_core.episodes.messages import structure_from_topology
-from bricksim_core.formats import parse_structure, read_structure, write_structure
+from bricksim_core.formats import (
+    format_structure,
+    parse_structure,
+    read_structure,
+    write_structure,
+)
 from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.parts import BrickShape
+from bricksim_core.spatial import transform
+from bricksim_core.topology import BrickTopologyGraph, Structure
 from bricksim_msgs import msg, srv
 from bricksim_ros.publishing import EVENTS, LATCHED
 from bricksim_ros.simulation_interfaces_server import FEATURES, UNSUPPORTED_SERVICES
@@ -69,6 +77,16 @@ DATA = Path(__file__).parents[2] / "bricksim_core" / "test" / "data"
 TOWER = DATA / "bricksim" / "demo_assembly_structure1.json"
 GUITAR = DATA / "brickgpt" / "texture_guitar.txt"
 BRICK = "2x4 (0,0,0)\n"
+
+
+def _interlaced() -> str:
+    """Two bricks, the second one 10 mm aside of the first."""
+    graph = BrickTopologyGraph()
+    first, second = (graph.component_of(graph.add_part(BrickShape(4, 2))) for _ in range(2))
+    poses = {first: np.eye(4), second: transform([0.01, 0.0, 0.0])}
+    return format_structure(Structure(graph, poses), "topology")
+
+
 FRAME = 1.0 / 60.0
 
 
@@ -639,6 +657,8 @@ def test_parameters_are_described_take_effect_and_are_checked(ros: RosClient) ->
         (srv.ExportTopology, "export_topology", {"format": "no such format"}),
         (srv.ExportTopology, "export_topology", {"path": "/no/such/folder/x.json"}),
         (srv.AnalyzeStability, "analyze_stability", {"text": "{"}),
+        (srv.AnalyzeStability, "analyze_stability", {"text": f"{BRICK}4x2 (0,0,5)\n"}),
+        (srv.AnalyzeStability, "analyze_stability", {"text": _interlaced()}),
         (srv.AnalyzeStability, "analyze_stability", {"load_part_ids": [1]}),
         (
             srv.AnalyzeStability,
@@ -655,6 +675,16 @@ def test_bad_requests_are_answered_and_the_node_goes_on(ros, kind, name, fields)
     assert response.message
     assert ros.call(GetEntities, "get_entities").entities == before
     step(ros, 1)
+
+
+@with_simulator
+def test_scopes_of_resets_that_do_not_exist_are_refused(ros: RosClient) -> None:
+    before = ros.call(GetEntities, "get_entities").entities
+    for scope in (8, 99, 254):
+        response = ros.call(ResetSimulation, "reset_simulation", scope=scope)
+        assert response.result.result == Result.RESULT_OPERATION_FAILED
+        assert f"scope is {scope}, expected" in response.result.error_message
+    assert ros.call(GetEntities, "get_entities").entities == before
 
 
 @with_simulator

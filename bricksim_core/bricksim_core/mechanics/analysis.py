@@ -29,7 +29,7 @@ from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
-from bricksim_core.values import as_numbers
+from bricksim_core.values import as_numbers, shown
 
 LIMIT_UP_TO = 1500
 """Parts of a component up to which the safety factor is found where it was left open."""
@@ -306,8 +306,8 @@ def _gravity_vector(gravity: float | ArrayLike) -> Array:
         vector = np.array([0.0, 0.0, -float(vector)])
     if vector is None or vector.shape != (3,) or not _bearable(vector):
         raise LoadError(
-            f"gravity is {gravity!r}, expected a finite number or three, at most {GREATEST_LOAD:g}"
-            " [m/s^2]"
+            f"gravity is {shown(gravity)}, expected a finite number or three, at most"
+            f" {GREATEST_LOAD:g} [m/s^2]"
         )
     return vector
 
@@ -323,7 +323,7 @@ def _wrench(part_id: int, wrench: ArrayLike) -> Array:
     vector = as_numbers(wrench)
     if vector is None or vector.shape != (6,) or not _bearable(vector):
         raise LoadError(
-            f"load on part {part_id} is {wrench!r}, expected six finite numbers of at most"
+            f"load on part {part_id} is {shown(wrench)}, expected six finite numbers of at most"
             f" {GREATEST_LOAD:g}: force [N] and torque [N m]"
         )
     return vector
