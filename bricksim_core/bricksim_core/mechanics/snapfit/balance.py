@@ -46,23 +46,21 @@ class Balance:
             acceleration, and the norm of what was taken over the norm of the loads or, if greater,
             of the weights.
         """
-        resultant, shares, _ = self._maps
-        every = loads.reshape(-1)
-        inertial = shares @ (resultant @ every)
-        norm = max(math.sqrt(every @ every), self._least)
-        return (every - inertial).reshape(-1, 6), math.sqrt(inertial @ inertial) / norm
+        rigid, shares, _ = self._maps
+        left, share, _ = _taken(rigid, shares, loads, self._least)
+        return left, share
 
     def apart(self, loads: Array) -> tuple[Array, Array]:
         """(N, 6) scaled loads less what accelerates the component, as `taken`, and (6,) scaled
         acceleration by that, as `acceleration`."""
-        resultant, shares, mobility = self._maps
-        total = resultant @ loads.reshape(-1)
-        return loads - (shares @ total).reshape(-1, 6), mobility @ total
+        rigid, shares, mobility = self._maps
+        left, _, resultant = _taken(rigid, shares, loads, self._least)
+        return left, mobility @ resultant
 
     def acceleration(self, loads: Array) -> Array:
         """(6,) scaled acceleration of the COM and of the turn that (N, 6) scaled loads give."""
-        resultant, _, mobility = self._maps
-        return mobility @ (resultant @ loads.reshape(-1))
+        rigid, _, mobility = self._maps
+        return mobility @ (loads.reshape(-1) @ rigid)
 
     def relative(self, twists: Array, momenta: Array) -> Array:
         """(N, 6) scaled twists of the parts against the rigid motion that has their momentum.
@@ -71,17 +69,16 @@ class Balance:
             twists: (N, 6) scaled twists [m/s].
             momenta: (N, 6) scaled momenta about the parts' COMs by these.
         """
-        resultant, _, _ = self._maps
-        return twists - (resultant.T @ self.acceleration(momenta)).reshape(-1, 6)
+        rigid, _, _ = self._maps
+        return twists - (rigid @ self.acceleration(momenta)).reshape(-1, 6)
 
     @cached_property
     def _maps(self) -> tuple[Array, Array, Array]:
-        """(6, 6 N) resultant about the centre of mass of loads, (6 N, 6) the parts' momenta by unit
-        of it, and (6, 6) the rigid motion by unit of it."""
+        """(6 N, 6) twists of the parts by a rigid one about the centre of mass, (6 N, 6) their
+        momenta by unit of its resultant, and (6, 6) that twist by unit of it."""
         rigid, momenta = _rigid(self._arm, self._masses, self.inertias)
-        resultant = rigid.T
-        mass = resultant @ momenta
-        return resultant, np.linalg.solve(mass, momenta.T).T, np.linalg.inv(mass)
+        mobility = np.linalg.inv(rigid.T @ momenta)
+        return rigid, momenta @ mobility, mobility
 
 
 @compiled
@@ -105,6 +102,33 @@ def _rigid(arms: Array, masses: Array, inertias: Array) -> tuple[Array, Array]:
                 momenta[6 * n + i, j] = masses[n] * twists[6 * n + i, j]
             momenta[6 * n + 3 + i, 3:] = inertias[n, i]
     return twists, momenta
+
+
+@compiled
+def _taken(rigid: Array, shares: Array, loads: Array, least: float) -> tuple[Array, float, Array]:
+    """What `Balance.taken` gives, and the (6,) resultant about the centre of mass.
+
+    Args:
+        rigid: As the next one, see `Balance._maps`.
+        shares: (6 N, 6)
+        loads: (N, 6) scaled [N].
+        least: Norm of the weights [N].
+    """
+    total, left = np.zeros(6), np.empty_like(loads)
+    for n in range(len(loads)):
+        for c in range(6):
+            for i in range(6):
+                total[i] += rigid[6 * n + c, i] * loads[n, c]
+    inertial = given = 0.0
+    for n in range(len(loads)):
+        for c in range(6):
+            share = 0.0
+            for i in range(6):
+                share += shares[6 * n + c, i] * total[i]
+            left[n, c] = loads[n, c] - share
+            inertial += share * share
+            given += loads[n, c] * loads[n, c]
+    return left, math.sqrt(inertial) / max(math.sqrt(given), least), total
 
 
 def balance_of(layout: ComponentLayout) -> Balance:
