@@ -715,7 +715,8 @@ def test_overloads_of_single_frames_that_others_bear_reach_the_diagnostics(
     file = tmp_path / "wall.json"
     write_structure(parse_structure(bricks, baseplate=None), file)
     connections: set[int] = set()
-    for x, (z, angle) in enumerate([(0.3, 1.0), (0.4, 1.0), (0.4, 1.4), (0.5, 1.4)]):
+    angle = 0.6  # one frame of each of these landings overloads what others bear
+    for x, z in enumerate([0.9, 1.0, 1.2, 1.5]):
         on_edge = Quaternion(x=math.sin(0.5 * angle), w=math.cos(0.5 * angle))
         pose = PoseStamped(pose=Pose(position=Point(x=0.3 * x, z=z), orientation=on_edge))
         spawned = ros.call(srv.SpawnStructure, "bricksim/spawn_structure", uri=str(file), pose=pose)
