@@ -51,7 +51,7 @@ class BreakageThresholds:
             model says.
         reuse: Error of the utilizations up to which those of other loads are given again [-], where
             it is certain and nothing is overloaded; 0: loads that differ are solved for, and
-            overloads of large components exactly, however long that takes.
+            overloads among many parts exactly, however long that takes.
         imbalance: Part of the loads that no internal force can balance, above which the finding
             says so [-]. BrickSim's value. Loads below the component's weight count as its weight,
             so that the rounding noise of free fall is no news.

@@ -14,7 +14,7 @@ cost of one does not hang on how many rows are active.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -130,13 +130,12 @@ class NewtonSolver:
         except SlowError:
             return None
 
-    def solve_softly(self, loads: Array, tolerance: float = 0.0) -> Yielded | None:
+    def solve_softly(self, loads: Array) -> Yielded | None:
         """The same by way of softer structures, in which less is lost by rounding and active sets
         are smaller; more solves are needed to take the softness out.
 
         Args:
             loads: (F,) scaled loads [N].
-            tolerance: `Yielded.change` that will do.
         """
         ways, guess = [], np.zeros(0, dtype=np.int64)
         for factor in SOFTER:
@@ -151,10 +150,8 @@ class NewtonSolver:
             settling = _Settling(self, loads, softness)
             try:
                 yielded = hardened(softness, guess, settling.settled, ahead=settling.ahead)
-            except SlowError as slow:
-                if slow.change > tolerance:
-                    return None
-                return replace(slow.nearest, change=slow.change)
+            except SlowError:
+                return None
             if yielded is not None:
                 return yielded
         return None

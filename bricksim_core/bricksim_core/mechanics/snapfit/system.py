@@ -37,6 +37,7 @@ from bricksim_core.mechanics.snapfit.limit import FEW_PARTS, NEVER, LimitProgram
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
 from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
+from bricksim_core.mechanics.snapfit.spreading import spread
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
     MAX_KEPT,
@@ -92,10 +93,11 @@ COMPACT = 240
 LARGE = 400
 """Joints from which on Newton's method needs no guess to be quicker than what gives one."""
 
-ROUGH = 1e-2
-"""`Yielded.change` of large structures that will do unless an exact answer is asked for, which
-would take up to minutes. Single overloads are within a tenth of the greatest one then, their sums
-within 3 %."""
+_SEARCHING = 20.0
+"""Cost of a search after which it is given up where a rough answer will do."""
+
+_SPREADING, _FEWEST_STEPS, _MOST_STEPS = 30.0, 10, 24
+"""What spreading the overloads may cost then, and the fewest and most steps of that."""
 
 _LOOK, _LOOK_EACH = 0.05, 0.0003
 """Cost of a look whether the last answer still holds, and for each part."""
@@ -374,9 +376,11 @@ class SnapFitSystem:
         yielded, utilization = self._unyielding(displacements, free_loads)
         if yielded is None:
             yield _YIELDING * cost
-            yielded = yield from self._yielding(displacements, free_loads, tolerance)
-        if yielded is not None and yielded.change > 0.0:
-            status, message = SolveStatus.FALLBACK, "overloads are right to a tenth of the greatest"
+            yielded = yield from self._yielding(displacements, free_loads, tolerance > 0.0)
+        if yielded is None and tolerance > 0.0:
+            wrench = yield from self._spread(displacements, free_loads)
+            yielded = self._all_bonded(wrench)
+            status, message = SolveStatus.FALLBACK, "overloads are upper estimates"
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
             try:
@@ -416,9 +420,21 @@ class SnapFitSystem:
             return self._failed("loads are not finite", start)
         free_loads, imbalance = self._free_loads(loads)
         wrench = self._structure.wrenches(self._structure.displacements(free_loads))
-        none = np.zeros(0, dtype=np.int64)
-        yielded = Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
+        yielded = self._all_bonded(wrench)
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
+
+    def _all_bonded(self, wrench: Array) -> Yielded:
+        """Forces by the (J, 6) scaled wrenches of joints and footprints alone."""
+        none = np.zeros(0, dtype=np.int64)
+        return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
+
+    def _spread(self, displacements: Array, free_loads: Array) -> Portions[Array]:
+        """(J, 6) what `spread` gives."""
+        equations, structure = self._equations, self._structure
+        steps = round(_SPREADING / solve_cost(structure.size // 6))
+        steps = min(max(steps, _FEWEST_STEPS), _MOST_STEPS)
+        limit = self._limits.limit
+        return spread(structure, equations.every, limit, free_loads, displacements, steps)
 
     def factor(self) -> Portions[None]:
         """Factors the bonded structure; see `ComponentSystem.factor`."""
@@ -496,19 +512,17 @@ class SnapFitSystem:
             return None, None
         if not len(self._ground_rows) and not near:
             self._elastic = free_loads, farthest
-        none = np.zeros(0, dtype=np.int64)
-        return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0)), utilization
+        return self._all_bonded(wrench), utilization
 
     def _yielding(
-        self, displacements: Array, free_loads: Array, tolerance: float
+        self, displacements: Array, free_loads: Array, quick: bool
     ) -> Portions[Yielded | None]:
         """The answer where something yields; None if the active set did not settle.
 
         Args:
             displacements: (F,) response of the bonded structure.
             free_loads: (F,) scaled loads [N].
-            tolerance: Error of utilizations that is allowed where nothing is overloaded [-]; where
-                much is, any leaves large structures `ROUGH` answers.
+            quick: Whether a rough answer will do otherwise: nothing that may take long is tried.
         """
         if self._compact is not None:
             yielded = self._compact.solve(free_loads, displacements)
@@ -520,18 +534,20 @@ class SnapFitSystem:
         joints = len(wrench)
         known, large = len(guess) > 0 or joints >= SMALL, joints >= LARGE
         few, pivots = max(FEW, joints // (8 if large else 4)), QUICK + joints // 16
-        if known and max(len(guess), over) <= few:
+        if (known or quick) and max(len(guess), over) <= few:
             # Of large ones Newton's method is quicker as soon as the set grows beyond these.
             limits = (min(pivots, LONG), few) if large else (pivots, MAX_MEMBERS)
-            yielded = yield from self._solver.solving(displacements, guess, *limits)
-            if yielded is not None:
+            budget = _SEARCHING if quick else np.inf
+            yielded = yield from self._solver.solving(displacements, guess, *limits, budget)
+            if yielded is not None or quick:
                 return yielded
+        if quick:
+            return None
         if large:
             none = np.zeros(0, dtype=np.int64)
             yielded = self._newton.solve(free_loads, guess) if len(guess) else None
             yielded = yielded or self._newton.solve(free_loads, none)
-            rough = ROUGH if tolerance > 0.0 else 0.0
-            return yielded or self._newton.solve_softly(free_loads, rough)
+            return yielded or self._newton.solve_softly(free_loads)
         guess = self._whole.likely(free_loads, wrench)
         many = len(guess) > MANY
         yielded = self._newton.solve(free_loads, guess) if many else None

@@ -62,9 +62,6 @@ _SLOW, _ALIKE = 0.3, 0.02
 ACCEPTED = 1e-6
 """Part of the greatest overload that overloads may be wrong by where these solves do not settle."""
 
-_HARDLY_OVER = 0.1
-"""Greatest overload [-] below which changes are not compared with it."""
-
 NEGATIVE = 1e-12
 """A multiplier below minus this fraction of the greatest one counts as negative."""
 
@@ -90,17 +87,7 @@ class _StalledError(Exception):
 
 
 class SlowError(Exception):
-    """Softness is not taken out in `HARDENINGS` solves; more of it would take even longer.
-
-    Args:
-        nearest: The solution that changed least.
-        change: How far it changed overloads, over the greatest one or `_HARDLY_OVER`.
-    """
-
-    def __init__(self, nearest: Yielded, change: float) -> None:
-        super().__init__()
-        self.nearest = nearest
-        self.change = change
+    """Softness is not taken out in `HARDENINGS` solves; more of it would take even longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +142,12 @@ class Yielded:
         push: (V,) lambda [N].
         members: Active rows (joint * ROWS + row) and pushes (J * ROWS + v), sorted.
         multiplier: Their mu [J] and lambda [N].
-        change: See `SlowError`; 0: overloads have settled.
     """
 
     wrench: Array
     push: Array
     members: IntArray
     multiplier: Array
-    change: float = 0.0
 
 
 def limits_of(
@@ -283,7 +268,6 @@ def hardening(
     granted, overload = start or (Granted.nothing(joints), np.zeros(joints))
     change, ratio, found, left, leaps = np.inf, 0.0, None, HARDENINGS, 0
     since = 0  # the last leap
-    nearest, least = None, np.inf
     state = yield from settling(guess, granted)
     while left:
         if state is None:
@@ -298,8 +282,6 @@ def hardening(
         ratio, known = (change / before if before > 0.0 else np.sign(change)), ratio
         remainder = change * ratio / (1.0 - ratio) if ratio < 1.0 and before < np.inf else np.inf
         most = float(overload.max())
-        if change < least * max(_HARDLY_OVER, most):
-            nearest, least = state, change / max(_HARDLY_OVER, most)
         left, since, times = left - 1, since + 1, 0.0
         # Where too much had been granted it is negative, and something is left as well.
         if float(np.abs(overload).max()) < TOLERANCE:
@@ -323,8 +305,8 @@ def hardening(
         else:
             granted = soft
         state = yield from settling(state.members, granted)
-    if found is None and nearest is not None:
-        raise SlowError(nearest, least)
+    if found is None:
+        raise SlowError
     return found
 
 
@@ -438,6 +420,7 @@ class YieldSolver:
         guess: IntArray,
         pivots: int | None = None,
         most: int = MAX_MEMBERS,
+        budget: float = np.inf,
     ) -> Portions[Yielded | None]:
         """Lets the structure yield.
 
@@ -450,13 +433,16 @@ class YieldSolver:
             guess: Members that are likely to be active.
             pivots: Changes of the active set before it gives up; None: `MAX_PIVOTS`.
             most: Members of the active set up to which it goes on.
+            budget: Cost at which it gives up.
 
         Returns:
             The solution, None if rounding or more changes or members stood in the way.
         """
         for softer in SOFTENED:
             try:
-                yielded = yield from self._solved(displacements, guess, pivots, most, softer)
+                yielded = yield from self._solved(
+                    displacements, guess, pivots, most, budget, softer
+                )
             except _StalledError:
                 continue
             except SlowError:
@@ -472,20 +458,26 @@ class YieldSolver:
         guess: IntArray,
         pivots: int | None,
         most: int,
+        budget: float,
         softer: float,
     ) -> Portions[Yielded | None]:
         """`solving` with a multiple of the softness."""
-        parts = self._structure.size / 6
+        parts, left = self._structure.size / 6, budget
 
         def settling(guess: IntArray, granted: Granted) -> Portions[Yielded | None]:
             search = _Search(self, displacements, granted, softer)
             members = np.union1d(guess, np.flatnonzero(search.value))
+            nonlocal left
             seen: set[bytes] = set()
             for pivot in range(MAX_PIVOTS if pivots is None else pivots):
                 if len(members) > most:
                     return None
                 new = sum(member not in self.kept.slot for member in members.tolist())
-                yield _CHANGE + (_CHANGE_EACH + new * _COLUMN_EACH) * parts
+                cost = _CHANGE + (_CHANGE_EACH + new * _COLUMN_EACH) * parts
+                left -= cost
+                if left < 0.0:
+                    return None
+                yield cost
                 try:
                     changed = search.step(members)
                 except np.linalg.LinAlgError:
