@@ -17,6 +17,7 @@ from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.analysis import analyze
+from bricksim_core.mechanics.snapfit import SnapFitModel
 from bricksim_core.mechanics.wedges import relieved_in_groups
 from bricksim_core.simulator import Simulator
 from bricksim_core.topology.structure import Structure
@@ -51,7 +52,7 @@ def rehearse() -> None:
 
 def _rehearse_changes() -> None:
     """Takes a brick off a large component on the ground, into whose equations that is worked, and
-    puts it on."""
+    puts it on; pushes that."""
     block = parse_structure(running_bond(3, 5, 14), baseplate=None)
     simulator = Simulator()
     simulator.spawn(block, standing(block, rotation_from_degrees(0.0, 0.0, 0.0), 0.0), fixed=())
@@ -62,6 +63,11 @@ def _rehearse_changes() -> None:
     for c in ended:
         simulator.connect(c.stud_part, c.hole_part, c.offset, c.yaw)
     simulator.step()
+    # What is pushed so hard is answered roughly.
+    layout = graph.layout(graph.component_of(graph.part_ids[0]))
+    loads = np.zeros((len(layout.part_ids), 6))
+    loads[len(loads) // 2, 1] = 1000.0
+    SnapFitModel().system(layout, loads[:, 0] > 0.0).solve(loads, tolerance=1e-3)
 
 
 def _wall(wide: int, high: int) -> Structure:

@@ -228,8 +228,8 @@ class Reluctant:
         self.counts: dict[int, int] = {}
 
     def failed(
-        self, layout, anchored, system, loads, utilization, overloaded, engagement, dt, brief, rest,
-        change,
+        self, layout, anchored, system, loads, utilization, overloaded, tolerance, engagement, dt,
+        brief, rest, change,
     ):  # fmt: skip
         for connection, u in zip(layout.connection_ids.tolist(), utilization, strict=True):
             self.counts[connection] = self.counts.get(connection, 0) + int(u > 1.0)

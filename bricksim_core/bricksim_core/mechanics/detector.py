@@ -93,6 +93,7 @@ class BreakCriterion(Protocol):
         loads: Array,
         utilization: Array,
         overloaded: NDArray[np.bool_],
+        tolerance: float,
         engagement: float,
         dt: float,
         brief: bool,
@@ -109,6 +110,7 @@ class BreakCriterion(Protocol):
             utilization: (C,) of its connections under them; by a short pulse, of the bonded
                 structure.
             overloaded: (C,) connections that are overloaded now.
+            tolerance: Error of utilizations that is allowed; see `ComponentSystem.solve`.
             engagement: Slip after which a connection has failed [m]; 0: at once.
             dt: For how long the loads act [s].
             brief: They were a short pulse.
@@ -294,6 +296,7 @@ class BreakageDetector:
                     real,
                     solution.utilization,
                     overloaded,
+                    limits.reuse,
                     engagement,
                     dt / impact,
                     impact != 1.0,

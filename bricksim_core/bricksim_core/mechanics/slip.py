@@ -48,9 +48,6 @@ _AT_LIMIT = 1e-4
 _OVER = 1e-4
 """Overload of a connection taken to be sound [-] from which it is let slide as well."""
 
-_BORNE = 1e-3
-"""Error of what sound connections have to bear [-], as of `BreakageThresholds.reuse`."""
-
 _NEAR = 1.0 / 3.0
 """Utilization [-] of the bonded structure from which connections may slide in a pulse that does not
 set in motion what it could with those that are overloaded."""
@@ -168,6 +165,7 @@ class SlipCriterion:
         loads: Array,
         utilization: Array,
         overloaded: NDArray[np.bool_],
+        tolerance: float,
         engagement: float,
         dt: float,
         brief: bool,
@@ -199,6 +197,7 @@ class SlipCriterion:
                 loads,
                 utilization,
                 overloaded,
+                tolerance,
                 twists,
                 dt,
                 brief,
@@ -284,6 +283,7 @@ class SlipCriterion:
         loads: Array,
         utilization: Array,
         overloaded: NDArray[np.bool_],
+        tolerance: float,
         twists: Array | None,
         dt: float,
         brief: bool,
@@ -307,16 +307,17 @@ class SlipCriterion:
         if brief and change is not None and not anchored.any():
             pulse = Pulse.of(parts, change, start, dt, utilization)
         motion = yield from _motion(
-            parts, joints, pushes, system, utilization, overloaded, start, dt, brief, pulse, spare
-        )
+            parts, joints, pushes, system, utilization, overloaded, tolerance, start, dt, brief,
+            pulse, spare,
+        )  # fmt: skip
         slip, twists = motion.slip, motion.twists
         if rest > 0.0 and twists.any() and (slip < spare).all():
             yield _BEGIN + _BEGIN_EACH * len(loads)
             # Friction alone stops what a pulse has set in motion.
             free, none = parts.under(np.zeros_like(parts.loads)), np.zeros_like(slip)
             motion = yield from _motion(
-                free, joints, pushes, system, none, none > 0.0, twists, rest, False, None,
-                spare - slip,
+                free, joints, pushes, system, none, none > 0.0, tolerance, twists, rest, False,
+                None, spare - slip,
             )  # fmt: skip
             slip, twists = slip + motion.slip, motion.twists
         self._listed = None
@@ -412,6 +413,7 @@ def _motion(
     system: ComponentSystem,
     utilization: Array,
     overloaded: NDArray[np.bool_],
+    tolerance: float,
     start: Array,
     dt: float,
     brief: bool,
@@ -428,6 +430,7 @@ def _motion(
         system: The component's equations.
         utilization: (C,) of the connections under the loads.
         overloaded: (C,) those that are overloaded.
+        tolerance: Error of utilizations that is allowed; see `ComponentSystem.solve`.
         start: (N, 6) scaled twists of the parts at the start [m/s].
         dt: Length of the step [s].
         brief: The loads are a short pulse.
@@ -479,7 +482,7 @@ def _motion(
                 yield solve_cost(len(left))
                 check = system.bonded(left)
             else:
-                check = yield from _solved_apart(system, left)
+                check = yield from _solved_apart(system, left, tolerance)
             if check.status is SolveStatus.FAILED:
                 raise SolverError(check.message)
             over = check.utilization > 1.0 + _OVER
@@ -503,9 +506,9 @@ def _motion(
     return (yield from course.end())
 
 
-def _solved_apart(system: ComponentSystem, loads: Array) -> Portions[Solution]:
+def _solved_apart(system: ComponentSystem, loads: Array, tolerance: float) -> Portions[Solution]:
     """Internal forces under other loads, without a trace in what the next solve starts from."""
     state = system.snapshot()
-    solution = yield from system.solving(loads, _BORNE)
+    solution = yield from system.solving(loads, tolerance)
     system.restore(state)
     return solution
