@@ -178,13 +178,10 @@ class ElasticStructure:
             place: (n,) places of the parts in the order of elimination.
             wanted: (n,) which places' columns are.
         """
-        row, column, turned, left, right = _halves(
+        return _blocks(
             place, wanted, self.node[self.lower], self.node[self.upper], self.lower, self.upper,
             self.centres, self._coms, self.stiffness.reshape(-1, 6),
         )  # fmt: skip
-        value = left @ np.swapaxes(right, 1, 2)
-        value[turned] = np.swapaxes(value[turned], 1, 2)
-        return row, column, value
 
     def fronts(self) -> tuple[Dissection, list[Front | None]] | None:
         """What others can take over: the dissection, and the fronts known so far; None where it was
@@ -295,7 +292,7 @@ def _numbered(held: NDArray[np.bool_]) -> tuple[IntArray, IntArray, IntArray]:
 
 
 @compiled
-def _halves(
+def _blocks(
     place: IntArray,
     wanted: NDArray[np.bool_],
     a: IntArray,
@@ -305,8 +302,8 @@ def _halves(
     centres: Array,
     coms: Array,
     stiffness: Array,
-) -> tuple[IntArray, IntArray, NDArray[np.bool_], Array, Array]:
-    """The blocks of `ElasticStructure._blocks` as products.
+) -> tuple[IntArray, IntArray, Array]:
+    """See `ElasticStructure._blocks`.
 
     Args:
         place: (n,) places of the parts in the order of elimination.
@@ -318,10 +315,6 @@ def _halves(
         centres: (J, 3) points of the joints [m].
         coms: (N, 3) centres of mass [m].
         stiffness: (J, 6) scaled [N/m].
-
-    Returns:
-        (M,) rows and columns; (M,) blocks to be transposed; (M, 6, 6) left factors and transposed
-        right ones.
     """
     joints = len(a)
     # Those of lower parts, of upper parts, and between them.
@@ -334,8 +327,7 @@ def _halves(
         chosen[2, j] = p and q and wanted[min(place[a[j]], place[b[j]])]
         count += int(chosen[0, j]) + int(chosen[1, j]) + int(chosen[2, j])
     row, column = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    turned = np.zeros(count, dtype=np.bool_)
-    left, right = np.empty((count, 6, 6)), np.empty((count, 6, 6))
+    value, maps = np.empty((count, 6, 6)), np.empty((2, 6, 6))
     nodes, parts = np.stack((a, b)), np.stack((lower, upper))
     at = 0
     for kind in range(3):
@@ -346,17 +338,30 @@ def _halves(
             p, q = place[nodes[one, j]], place[nodes[other, j]]
             row[at], column[at] = max(p, q), min(p, q)
             # Blocks are stored transposed, the later part's along the rows of the matrix.
-            turned[at] = p > q
-            x, y, z = (centres[j] - coms[parts[one, j]]) / STUD_PITCH
-            _put_map(x, y, z, left[at])
-            x, y, z = (centres[j] - coms[parts[other, j]]) / STUD_PITCH
-            _put_map(x, y, z, right[at])
-            for r in range(6):
-                for c in range(6):
-                    stiff = left[at, r, c] * stiffness[j, c]
-                    left[at, r, c] = -stiff if one != other else stiff
+            for k in range(2):
+                part = parts[other if (k == 0) == (p > q) else one, j]
+                x = (centres[j, 0] - coms[part, 0]) / STUD_PITCH
+                y = (centres[j, 1] - coms[part, 1]) / STUD_PITCH
+                z = (centres[j, 2] - coms[part, 2]) / STUD_PITCH
+                _put_map(x, y, z, maps[k])
+            _put_block(maps[0], stiffness[j], maps[1], -1.0 if kind == 2 else 1.0, value[at])
             at += 1
-    return row, column, turned, left, right
+    return row, column, value
+
+
+@compiled
+def _put_block(left: Array, stiffness: Array, right: Array, sign: float, target: Array) -> None:
+    """Writes left diag(stiffness) right' for two of `wrench_maps`, which are the identity but for
+    the moments of forces."""
+    for r in range(3):
+        for c in range(3):
+            target[r, c] = sign * stiffness[r] if r == c else 0.0
+            target[r, 3 + c] = sign * stiffness[r] * right[3 + c, r]
+            target[3 + r, c] = sign * left[3 + r, c] * stiffness[c]
+            moment = stiffness[3 + r] if r == c else 0.0
+            for k in range(3):
+                moment += left[3 + r, k] * stiffness[k] * right[3 + c, k]
+            target[3 + r, 3 + c] = sign * moment
 
 
 @compiled
