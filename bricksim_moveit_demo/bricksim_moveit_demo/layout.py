@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from bricksim_core.parts import STUD_PITCH, BrickShape
 from bricksim_core.spatial import Array, transform
 from bricksim_core.topology.structure import Structure
 from bricksim_moveit_demo.errors import TaskError
+from bricksim_ros.yaml_files import read_yaml
 
 
 @dataclass(frozen=True)
@@ -204,10 +204,7 @@ def read_layout(path: Path, default: TableLayout | None = None) -> TableLayout:
     Raises:
         TaskError: The file cannot be read or an entry is not acceptable.
     """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise TaskError(f"{path}: {error}") from None
+    data = read_yaml(path, TaskError) or {}
     known = {"seat", "regions", "gap", "spread", "bricks"}
     if not isinstance(data, dict) or not set(data) <= known:
         raise TaskError(f"{path}: layout is {data!r}, expected keys {', '.join(sorted(known))}")

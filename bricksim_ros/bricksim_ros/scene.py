@@ -30,13 +30,13 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
-import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from scipy.spatial.transform import Rotation
 
 from bricksim_core.errors import BrickSimError
 from bricksim_core.spatial import Array, transform
 from bricksim_ros.world import valid_name
+from bricksim_ros.yaml_files import read_yaml
 
 
 class SceneError(BrickSimError):
@@ -108,10 +108,7 @@ def read_scene(path: Path) -> Scene:
     Raises:
         SceneError: The file cannot be read or an entry is not acceptable.
     """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SceneError(f"{path}: {error}") from None
+    data = read_yaml(path, SceneError)
     check = _Checker(path)
     check.keys(data or {}, "scene", {"structures", "robots"})
     structures = [_structure(check, e, i) for i, e in enumerate(check.rows(data, "structures"))]

@@ -97,3 +97,26 @@ def test_addresses() -> None:
         resolve_uri("package://no_such_package_here/x")
     with pytest.raises(SceneError, match="https"):
         resolve_uri("https://example.org/x")
+
+
+def test_numbers_may_have_exponents(tmp_path):
+    text = "structures: [{file: a.txt, position: [1e-3, -2E2, 3.5e+1], height: 1e-1}]"
+    (entry,) = read_scene(_scene(tmp_path, text)).structures
+    assert entry.world_T_structure[:3, 3].tolist() == [1e-3, -200.0, 35.0]
+    assert entry.height == 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("structures: [{file: a.txt}]\nstructures: []", "key 'structures' is given twice"),
+        ("structures: [{file: a.txt, file: b.txt}]", "key 'file' is given twice"),
+        ("\tstructures: []", "cannot start any token"),
+        ("[" * 5000, "nested too deeply"),
+        ("structures: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
+    ],
+)
+def test_what_is_no_yaml_or_says_two_things_is_refused_in_one_line(tmp_path, text, told):
+    with pytest.raises(SceneError, match=told) as caught:
+        read_scene(_scene(tmp_path, text))
+    assert "\n" not in str(caught.value)
