@@ -67,6 +67,10 @@ def _estimated_mass(length: int, width: int, height: int) -> float:
     return grams * 1e-3
 
 
+_MASSES = 1e-8, 1e6
+"""Least and greatest mass of a part [kg]: lighter ones are none to MuJoCo."""
+
+
 @dataclass(frozen=True)
 class BrickShape:
     """Dimensions of a rectangular part.
@@ -79,7 +83,7 @@ class BrickShape:
         mass: Mass [kg]; None takes the measured or estimated mass of a plastic part of this size.
 
     Raises:
-        PartError: A dimension is not a positive integer or the mass is not a positive number.
+        PartError: A dimension is not a positive integer or the mass is out of range.
     """
 
     length: int
@@ -100,7 +104,7 @@ class BrickShape:
         if self.mass is None:
             object.__setattr__(self, "mass", self.standard_mass)
         else:
-            as_number(self.mass, "mass", 0.0, above=True, unit="kg", error=PartError)
+            as_number(self.mass, "mass", *_MASSES, unit="kg", error=PartError)
 
     @property
     def standard_mass(self) -> float:

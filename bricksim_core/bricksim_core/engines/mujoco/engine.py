@@ -123,7 +123,7 @@ class MujocoEngine:
         ground: float | None = 0.0,
         contact: ContactParameters | None = None,
     ) -> None:
-        as_number(timestep, "timestep", 0.0, above=True, unit="s", error=EngineError)
+        as_number(timestep, "timestep", 0.0, 1.0, above=True, unit="s", error=EngineError)
         require_world(gravity, ground, error=EngineError)
         if not isinstance(contact, ContactParameters | None):
             raise EngineError(f"contact is {contact!r}, expected ContactParameters")
