@@ -27,7 +27,7 @@ from bricksim_core.values import as_number, require_flag
 _ACCURACY = 1e-6
 """Of utilizations at a limit [-]: less above it is no overload."""
 
-_SET_UP, _SET_UP_EACH, _JOINED_EACH = 0.4, 0.0035, 0.0065
+_SET_UP, _SET_UP_EACH, _JOINED_EACH = 0.3, 0.0012, 0.0025
 """Cost of new equations of a component, and for each of its parts; where some are joined anew."""
 
 _BREAK, _BREAK_EACH = 2.4, 0.0035
