@@ -11,15 +11,18 @@ import pytest
 from mechanics_cases import random_structure, weights
 from snapfit_truth import PointForces
 
+from bricksim_core.mechanics import slip
 from bricksim_core.mechanics.courses import Course
 from bricksim_core.mechanics.detector import BreakageDetector, BreakageThresholds
+from bricksim_core.mechanics.geometry import face_contacts
 from bricksim_core.mechanics.portions import at_once
 from bricksim_core.mechanics.pulses import impact_bounds
 from bricksim_core.mechanics.sliding import Parts, bodies_between, moving
-from bricksim_core.mechanics.slip import SlipCriterion
+from bricksim_core.mechanics.slip import SlipCriterion, _Loose
 from bricksim_core.mechanics.snapfit import SnapFitConstants, SnapFitModel
 from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.snapfit.joints import joints_of
+from bricksim_core.mechanics.snapfit.pushes import pushes_of
 from bricksim_core.parts import BrickShape
 from bricksim_core.topology.graph import BrickTopologyGraph
 from bricksim_core.topology.layout import ComponentLayout
@@ -600,3 +603,41 @@ def test_pulses_slide_what_would_slide_if_everything_could():
         same += found == pytest.approx(want, rel=1e-3)
         pulses += 1
     assert same >= 0.75 * pulses
+
+
+@pytest.mark.parametrize(("most", "sliding"), [(4, 3), (9, 8), (np.inf, 11)])
+def test_of_too_many_connections_the_most_loaded_ones_slide(most, sliding):
+    """A column of twelve bricks, all of whose connections are overloaded, each by more than the
+    next; one that slides already does in any case."""
+    layout, anchored = stack(12)
+    joints = joints_of(layout, SnapFitConstants())
+    parts = Parts.of(layout, anchored, weights(layout))
+    pushes = pushes_of(face_contacts(layout), joints.lower, joints.upper, SnapFitConstants())
+    utilization = np.linspace(9.0, 2.0, len(joints))
+    slides = np.arange(len(joints)) == len(joints) - 1
+    loose = _Loose(parts, joints, pushes, utilization, slides, most)
+    bodies = loose.at(1.0)
+    assert bodies is not None and len(joints) == 11
+    want = np.append(np.arange(sliding - 1), 10)
+    np.testing.assert_array_equal(bodies.crossing, want)
+    # What has to wait is neither tried again nor taken to be sound.
+    again = loose.at(1.0)
+    assert again is not None and len(again.crossing) == sliding
+    assert not loose.sound.any()
+
+
+def test_all_that_can_slide_does_where_the_answer_is_exact(monkeypatch):
+    """A column of 45 bricks, thrown apart by loads that no connection bears."""
+    monkeypatch.setattr(slip, "_MOST", 10)
+    graph, _ = column(45)
+    layout = graph.layout(graph.component_ids[0])
+    loads = np.zeros((45, 6))
+    loads[:, 2] = 100.0 * np.arange(45)
+    slides = []
+    for reuse in (0.0, 1e-3):
+        limits = BreakageThresholds(impact_time=math.inf, cooldown=0.0, reuse=reuse)
+        criterion = SlipCriterion()
+        detector = BreakageDetector(SnapFitModel(), limits, criterion)
+        detector.examine(0, layout, layout.part_ids == 0, loads, 1e-5)
+        slides.append(sum(criterion.slip(c) > 0.0 for c in layout.connection_ids.tolist()))
+    assert slides == [44, 9]

@@ -29,8 +29,8 @@ _TRIES = 10
 _CLOSE = 0.02
 """How near its bounds [-] such a pulse has to come."""
 
-_FEW = 24
-"""Overloaded connections up to which all of a pulse is tried first."""
+_FEW, _SOME_MORE = 24, 100
+"""Overloaded connections up to which all of a pulse is tried first, and where it is a mild one."""
 
 _GROWTH, _FASTER = 2.0, 4.0
 """Factors of the share while too little slides, and while nothing does of what little can."""
@@ -125,7 +125,7 @@ class Pulse:
         self._onset = 1.0 / max(highest, 1.0)
         free = span * _freest(parts.loads, parts.masses)
         self._first = 1.0
-        if highest > MILD and np.count_nonzero(utilization > 1.0) > _FEW:
+        if np.count_nonzero(utilization > 1.0) > (_FEW if highest > MILD else _SOME_MORE):
             self._first = min(1.0, self._onset + bounds.speed / max(free, bounds.speed))
 
     @staticmethod

@@ -22,6 +22,7 @@ from bricksim_core.mechanics.courses import Course, Motion
 from bricksim_core.mechanics.geometry import face_contacts
 from bricksim_core.mechanics.portions import Portions, solve_cost
 from bricksim_core.mechanics.pulses import MILD, Pulse
+from bricksim_core.mechanics.selection import sides
 from bricksim_core.mechanics.sliding import (
     STILL,
     Bodies,
@@ -69,6 +70,10 @@ _APART = 1.0 - 1e-9
 _SHORT = 1e-4
 """Way [m] that what brakes can still have before it, below which nothing else is looked for that
 slides with it: it would go no further."""
+
+_MOST = 200
+"""Bodies that a motion may have unless it has to be exact; of more the steps would take tenths of a
+second."""
 
 _BEGIN, _BEGIN_EACH = 0.2, 0.001
 """Cost of the look which bodies slide, and for each part."""
@@ -337,6 +342,8 @@ class _Loose:
         pushes: Contacts beside these.
         utilization: (C,) of the connections under all of the loads.
         yielding: (C,) those that may slide in any case.
+        most: Bodies up to which connections may slide, the most loaded ones first, after those that
+            may in any case.
 
     Attributes:
         limit: Utilization from which a connection may slide.
@@ -350,7 +357,10 @@ class _Loose:
         pushes: Pushes,
         utilization: Array,
         yielding: NDArray[np.bool_],
+        most: float,
     ) -> None:
+        self._most = most
+        self._rank = utilization + yielding * float(utilization.max(initial=0.0))
         self._parts, self._joints, self._pushes = parts, joints, pushes
         self._utilization = utilization
         self.yielding = yielding
@@ -387,9 +397,30 @@ class _Loose:
         """
         self._let((share * self._utilization >= self.limit) & ~self._held)
         if not self._known:
+            if self._free(self.yielding) > self._most:
+                self._hold_least()
             self._bodies = bodies_between(self._parts, self._joints, self._pushes, self.yielding)
             self._known = True
         return self._bodies
+
+    def _free(self, yielding: NDArray[np.bool_]) -> int:
+        """How many bodies some connections leave."""
+        joints = self._joints
+        _, side = sides(self._parts.anchored, joints.lower, joints.upper, yielding)
+        return len(np.unique(side))
+
+    def _hold_least(self) -> None:
+        """Holds the least loaded connections, so that no more bodies are left than may."""
+        index = np.flatnonzero(self.yielding)
+        index = index[np.argsort(-self._rank[index], kind="mergesort")]
+        few, many = 0, len(index)  # of these that leave so many bodies, and too many
+        while many - few > 1:
+            count = (few + many) // 2
+            chosen = np.zeros_like(self.yielding)
+            chosen[index[:count]] = True
+            few, many = (count, many) if self._free(chosen) <= self._most else (few, count)
+        self._held[index[few:]], self.yielding = True, self.yielding.copy()
+        self.yielding[index[few:]] = False
 
     def widen(self, share: float) -> None:
         """Lets slide what is loaded a third as much as the limit: overloaded connections hand on
@@ -444,7 +475,8 @@ def _motion(
     slides = bool(start.any())
     if slides:
         yielding |= moving(joints, parts, start)
-    loose = _Loose(parts, joints, pushes, utilization, yielding)
+    most = _MOST if tolerance > 0.0 else np.inf
+    loose = _Loose(parts, joints, pushes, utilization, yielding, most)
     highest = float(utilization.max(initial=0.0))
     if brief and not slides and highest <= MILD:
         loose.limit = _NEAR  # one motion of more bodies instead of two
