@@ -339,7 +339,7 @@ def test_bad_requests_are_refused(urdf: Path, tmp_path: Path) -> None:
         (lambda: engine.add_robot(arm(urdf)), "already"),
         (lambda: engine.set_joint_targets("arm", {"elbow": 0.0}), "elbow"),
         (lambda: engine.set_joint_targets("arm", {"follow": 0.0}), "follow"),
-        (lambda: engine.set_joint_targets("arm", {"swing": np.nan}), "finite"),
+        (lambda: engine.set_joint_targets("arm", {"swing": np.nan}), "swing of robot arm is nan"),
         (lambda: engine.set_joint_positions("arm", {"elbow": 0.0}), "elbow"),
         (lambda: engine.link_pose("arm", "thumb"), "thumb"),
         (lambda: engine.joint_state("leg"), "leg"),

@@ -3,13 +3,14 @@
 
 import math
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bricksim_core.assembly.types import AssemblyThresholds
-from bricksim_core.engines import create_engine
+from bricksim_core.engines import RobotSpec, create_engine
 from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.engines.mujoco.contact import ContactParameters
 from bricksim_core.engines.physx_settings import PhysxSettings
@@ -126,3 +127,27 @@ def test_numbers_of_a_range():
     ):
         with pytest.raises(BrickSimError, match=told):
             call()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"joint_positions": {"j": math.nan}}, "j of robot a is nan"),
+        ({"joint_positions": {"j": "x"}}, "j of robot a is 'x'"),
+        ({"drives": {"j": (1.0, 2.0)}}, "drive of j of robot a is .*, expected stiffness"),
+        (
+            {"drives": {"j": (math.nan, 1.0, 1.0)}},
+            "drive of j of robot a is .*nan",
+        ),
+        ({"drives": {"j": (-1.0, 1.0, 1.0)}}, "drive of j of robot a is .*, expected stiffness"),
+        ({"joint_limits": {"j": -1.0}}, "joint limit of j of robot a is -1.0, expected 0 to"),
+        ({"armature": {"j": math.nan}}, "armature of j of robot a is nan, expected 0 to"),
+    ],
+)
+def test_numbers_of_robots_are_named(changes, told):
+    with pytest.raises(BrickSimError, match=told):
+        RobotSpec("a", Path("a.urdf"), np.eye(4), **changes)
+
+
+def test_the_force_of_a_drive_may_have_no_limit():
+    RobotSpec("a", Path("a.urdf"), np.eye(4), drives={"j": (1.0, 2.0, math.inf)})

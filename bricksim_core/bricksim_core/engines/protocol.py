@@ -17,12 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.errors import BrickSimError
+from bricksim_core.errors import BrickSimError, EngineError
 from bricksim_core.parts import Color
 from bricksim_core.records import record
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import ComponentLayout, IntArray
-from bricksim_core.values import as_number, as_vector
+from bricksim_core.values import as_number, as_numbers, as_vector, shown
 
 NO_PART = -1
 """Stands for "not a brick" (ground, table, robot link) where a part id is expected."""
@@ -34,6 +34,8 @@ unstable. A brick of one stud that catches the ground with an edge at 10 m/s spi
 MAX_POSITION = 1e6
 """Greatest coordinate [m] at which bricks and the ground are put: rounding is 1e-10 m there. MuJoCo
 begins all of its state anew where one is 1e10."""
+_MAX_DRIVE = 1e9
+"""Greatest number of a robot's drive or joint, in SI units."""
 MAX_GRAVITY = 1e4
 """Greatest component of gravity [m/s^2]."""
 
@@ -186,6 +188,9 @@ class RobotSpec:
         package_dirs: Folders by package name for ``package://`` mesh addresses.
         gravity_compensation: True if the robot's own controller carries its weight.
         pad_links: Links whose collision shapes are rubber finger pads (high friction).
+
+    Raises:
+        EngineError: A number of a joint is none or out of range.
     """
 
     name: str
@@ -198,6 +203,27 @@ class RobotSpec:
     package_dirs: Mapping[str, Path] = field(default_factory=dict)
     gravity_compensation: bool = True
     pad_links: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for joint, position in self.joint_positions.items():
+            name = f"{joint} of robot {self.name}"
+            as_number(position, name, -MAX_POSITION, MAX_POSITION, error=EngineError)
+        for joint, drive in self.drives.items():
+            numbers = as_numbers(drive, finite=False)  # force may have no limit
+            if (
+                numbers is None
+                or numbers.shape != (3,)
+                or numbers.min() < 0.0
+                or numbers[:2].max() > _MAX_DRIVE
+            ):
+                raise EngineError(
+                    f"drive of {joint} of robot {self.name} is {shown(drive)}, expected stiffness"
+                    f" and damping of 0 to {_MAX_DRIVE:g} and a greatest force"
+                )
+        for what, values in (("joint limit", self.joint_limits), ("armature", self.armature)):
+            for joint, value in values.items():
+                name = f"{what} of {joint} of robot {self.name}"
+                as_number(value, name, 0.0, _MAX_DRIVE, error=EngineError)
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,7 @@ from bricksim_core.engines.mujoco.stepping import (
 )
 from bricksim_core.engines.protocol import (
     BODY_SHAPE,
+    MAX_POSITION,
     MAX_SPEED,
     NO_PART,
     STUD_SHAPE,
@@ -837,8 +838,9 @@ def _check_joints(robot: str, values: Mapping[str, float], known: Collection[str
             raise EngineError(
                 f"robot {robot} has no such joint as {name}, expected one of {', '.join(known)}"
             )
-        if not np.isfinite(value):
-            raise EngineError(f"{name} of robot {robot} is {value}, expected a finite number")
+        if not (isinstance(value, float) and abs(value) <= MAX_POSITION):  # else quick
+            shown = f"{name} of robot {robot}"
+            as_number(value, shown, -MAX_POSITION, MAX_POSITION, error=EngineError)
 
 
 def check_pose(pose: Array, name: str) -> None:
