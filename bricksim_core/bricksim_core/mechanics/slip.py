@@ -397,7 +397,8 @@ class _Loose:
         """
         self._let((share * self._utilization >= self.limit) & ~self._held)
         if not self._known:
-            if self._free(self.yielding) > self._most:
+            many = len(self._parts.masses) > self._most  # fewer parts are fewer bodies
+            if many and self._free(self.yielding) > self._most:
                 self._hold_least()
             self._bodies = bodies_between(self._parts, self._joints, self._pushes, self.yielding)
             self._known = True
