@@ -108,6 +108,18 @@ def test_several_are_moved_at_once_or_none():
     assert state_of(simulator) == before
 
 
+def test_pieces_in_each_others_studs_stay_there_when_they_are_moved_together():
+    simulator, (lower, upper, *_) = two_stacks()
+    simulator.disconnect([0])
+    moved = {p: transform([0.01, 0, 0]) @ simulator.part_pose(p) for p in (lower, upper)}
+    simulator.teleport_all({p: (pose, [0.0] * 6) for p, pose in moved.items()})
+    for _ in range(30):
+        result = simulator.step()
+        assert np.abs(result.twist).max() < 0.01
+    for part, pose in moved.items():
+        assert simulator.part_pose(part)[:3, 3] == pytest.approx(pose[:3, 3], abs=1e-4)
+
+
 def test_an_engine_refuses_snapshots_of_others():
     (one, _), (other, _) = two_stacks(), two_stacks()
     before = state_of(one)

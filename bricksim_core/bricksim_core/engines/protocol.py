@@ -34,8 +34,6 @@ unstable. A brick of one stud that catches the ground with an edge at 10 m/s spi
 MAX_POSITION = 1e6
 """Greatest coordinate [m] at which bricks and the ground are put: rounding is 1e-10 m there. MuJoCo
 begins all of its state anew where one is 1e10."""
-_MAX_DRIVE = 1e9
-"""Greatest number of a robot's drive or joint, in SI units."""
 MAX_GRAVITY = 1e4
 """Greatest component of gravity [m/s^2]."""
 
@@ -168,6 +166,10 @@ class StepReport:
     fresh: Contacts | None = None
     parts: StepParts | None = None
     cost: float = 0.0
+
+
+_MAX_DRIVE = 1e9
+"""Greatest number of a robot's drive or joint, in SI units."""
 
 
 @dataclass(frozen=True)
