@@ -36,14 +36,14 @@ LONGEST_IMPACT = 0.05
 SOME_PARTS = 40
 """Parts of a component from which on examinations may go on in the next frames."""
 
-_FRAME = {50: 3.0, 200: 6.0, 1000: 11.5}
+_FRAME = {50: 2.7, 200: 6.0, 1000: 11.5}
 """What a frame with so many parts in large components may cost (`portions`)."""
 
 _USUAL, _USUAL_EACH = 0.4, 0.0005
 """What a frame costs besides the engine's steps and the examinations, and more for each of these
 components' parts."""
 
-_LATE = {50: 2.0, 200: 3.0, 1000: 8.0}
+_LATE = {50: 2.0, 200: 3.0, 1000: 5.0}
 """By parts, frames that wait above which they may cost as much more as there are more of them."""
 
 
