@@ -110,7 +110,7 @@ def under_way(simulator: Simulator) -> bool:
 
 @pytest.mark.parametrize(
     ("size", "height", "frames", "most"),
-    [(LARGE, 0.144, 20, 3), (LARGE, 0.144, 38, 3), (LARGE, 0.19, 20, 4), (SMALL, 0.5, 25, 2)],
+    [(LARGE, 0.144, 20, 3), (LARGE, 0.144, 38, 3), (LARGE, 0.19, 20, 4), (SMALL, 0.5, 25, 3)],
 )
 @pytest.mark.parametrize("latest", [1, 9])
 def test_examinations_of_large_components_take_several_frames(size, height, frames, most, latest):
