@@ -26,7 +26,11 @@ from bricksim_core.topology.layout import IntArray
 ALONE = -1
 """Patch of a contact that is in none."""
 _SAME_PLACE = 1e-7
-"""Distance [m], and difference of the components of normals, that is rounding."""
+"""Distance [m] that is rounding."""
+_SAME_WAY = 1e-2
+"""Difference of the components of normals within a patch. MuJoCo takes a contact's normal from a
+face of either box, or from two edges: bodies that lie on each other, tilted by a ten thousandth,
+have all of these in one patch."""
 FEW = 8
 """Contacts that have to be saved at least: making constraints anew costs as much as these."""
 _REDUNDANT = 1
@@ -89,9 +93,9 @@ def keep_corners(
             if (
                 body_of[pair[c, 0]] == body_of[pair[f, 0]]
                 and body_of[pair[c, 1]] == body_of[pair[f, 1]]
-                and abs(frame[c, 0] - frame[f, 0]) <= _SAME_PLACE
-                and abs(frame[c, 1] - frame[f, 1]) <= _SAME_PLACE
-                and abs(frame[c, 2] - frame[f, 2]) <= _SAME_PLACE
+                and abs(frame[c, 0] - frame[f, 0]) <= _SAME_WAY
+                and abs(frame[c, 1] - frame[f, 1]) <= _SAME_WAY
+                and abs(frame[c, 2] - frame[f, 2]) <= _SAME_WAY
                 and _on_planes(c, surfaces, p, planes, offsets)
             ):
                 break
@@ -255,24 +259,27 @@ def spread(
     order, ends = _by_patch(patch, patches)
     for p in range(patches):
         members = order[ends[p] : ends[p + 1]]
-        total = pressing[members].sum()
-        if total <= 0.0 or constrained[members].all():
+        if constrained[members].all():
             continue
         axes = frame[members[0]]
+        pressure = np.zeros(len(members))
+        for m in range(len(members)):
+            for i in range(3):
+                pressure[m] += axes[i] * force[members[m], i]
+        total = pressure.sum()
         places = _places(members, members[0], axes, position)
         size = np.abs(places).max()
-        if size <= _SAME_PLACE:
+        if total <= 0.0 or size <= _SAME_PLACE:
             continue
         places /= size
         x, y, _ = places
         wanted = np.zeros(3)
+        firmness = np.empty(len(members))
         for m in range(len(members)):
-            share = pressing[members[m]] / total
+            share = pressure[m] / total
             wanted[0] += share
             wanted[1] += share * x[m]
             wanted[2] += share * y[m]
-        firmness = np.empty(len(members))
-        for m in range(len(members)):
             firmness[m] = _firmness(members[m], gap, impedance)
         shares = _pressure(x, y, firmness / firmness.max(), wanted)
         if not len(shares):
