@@ -43,7 +43,8 @@ class ConnectionEvent:
         kind: Began or ended.
         cause: Why.
         connection: The connection.
-        utilization: Utilization when it broke, NaN otherwise.
+        utilization: Highest utilization since it was overloaded, at least the limit (what slides
+            out bears all it can), if it broke; NaN otherwise.
         force: Pressing force for PRESSED, axial force in the connection for OVERLOAD, else NaN [N].
         world_T_connection: (4, 4) frame at the centre of the overlap at the stud plane, axes of the
             stud interface [m].

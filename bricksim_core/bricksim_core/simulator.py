@@ -604,12 +604,14 @@ class Simulator:
             assert finding.solution is not None
             frames = self._frames(separated.connections)
             for connection, row in zip(separated.connections, rows, strict=True):
+                highest = self._peaks.pop(connection.id, float(finding.utilization[row]))
                 self._emit(
                     EventKind.BROKEN,
                     Cause.OVERLOAD,
                     [connection],
                     frames,
-                    utilization=self._peaks.pop(connection.id, float(finding.utilization[row])),
+                    # What slides along with others bears all it can, whatever it bore bonded.
+                    utilization=max(highest, self._config.breakage.utilization),
                     force=float(finding.solution.connection_wrench[row, 2]),
                 )
 

@@ -25,7 +25,7 @@ from bricksim_core.errors import (
     UnknownIdError,
 )
 from bricksim_core.events import Cause, EventKind
-from bricksim_core.experiments.setup import standing
+from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.mechanics import analyze
 from bricksim_core.mechanics.detector import BreakageThresholds
@@ -549,7 +549,7 @@ def test_seeded_reset_repeats() -> None:
 
 def test_structure_export_spawns_the_same_scene() -> None:
     simulator = scene()
-    run(simulator, 40)
+    run(simulator, 34)  # before the tower's top hits the ground, which gives way to it for a moment
     exported = simulator.structure()
     again = Simulator(config=SimulatorConfig(model="paper"))
     again.spawn(exported)
@@ -839,3 +839,15 @@ def test_what_is_too_fast_is_named_with_its_speed() -> None:
     upwards = simulator.part_twist(part)[2]
     assert reached[-1] < upwards < 1000.0  # the engine steps before the one that failed count
     assert simulator.step().twist[0, 2] == pytest.approx(upwards - 9.81 / 60.0)
+
+
+def test_what_slides_out_with_others_is_told_to_have_borne_its_limit() -> None:
+    """The table's corner strikes first: 39 connections are overloaded, and one that bears next to
+    nothing while they hold, 0.01 of what it can, slides out with them."""
+    simulator = Simulator(config=SimulatorConfig(breakage=BreakageThresholds(lateness=0.0)))
+    structure = read_structure(DATA / "brickgpt" / "demo_table.txt", baseplate=None)
+    pose = standing(structure, rotation_from_degrees(180.0, 20.0, 0.0), 0.5)
+    simulator.spawn(structure, pose, fixed=())
+    broken = [e for _ in range(22) for e in simulator.step().events if e.cause is Cause.OVERLOAD]
+    assert broken
+    assert min(event.utilization for event in broken) >= 1.0

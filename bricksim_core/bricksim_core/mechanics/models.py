@@ -38,9 +38,10 @@ def get_model(model: str | ConnectionModel) -> ConnectionModel:
     Raises:
         UnknownModelError: There is none of this name, or it is neither a name nor a model.
     """
-    if hasattr(model, "system"):
+    if isinstance(model, str):
+        if model in _FACTORIES:
+            return _FACTORIES[model]()
+    elif hasattr(model, "system"):
         return model
-    if not isinstance(model, str) or model not in _FACTORIES:
-        expected = " or ".join(repr(name) for name in model_names())
-        raise UnknownModelError(f"model is {model!r}, expected {expected}")
-    return _FACTORIES[model]()
+    expected = " or ".join(repr(name) for name in model_names())
+    raise UnknownModelError(f"model is {model!r}, expected {expected}")
