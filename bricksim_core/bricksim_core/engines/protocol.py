@@ -32,8 +32,8 @@ MAX_SPEED = 1e3
 unstable. A brick of one stud that catches the ground with an edge at 10 m/s spins at more rad/s."""
 
 MAX_POSITION = 1e6
-"""Greatest coordinate [m] at which bricks and the ground are put: rounding is 1e-10 m there. MuJoCo
-begins all of its state anew where one is 1e10."""
+"""Greatest coordinate [m] at which bricks and the ground are put: rounding is 1e-10 m there. From
+1e12 m on MuJoCo's steps go wrong without an error."""
 MAX_GRAVITY = 1e4
 """Greatest component of gravity [m/s^2]."""
 
