@@ -10,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bricksim_core.compiled import crossed
 from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.protocol import StepReport
 from bricksim_core.events import SolverNote
@@ -27,7 +26,7 @@ from bricksim_core.mechanics.wedges import without_wedges
 from bricksim_core.membership import are_in
 from bricksim_core.records import record
 from bricksim_core.scene import PartTable, Scene
-from bricksim_core.spatial import Array, joined
+from bricksim_core.spatial import Array, cross, joined
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 
 LONGEST_IMPACT = 0.05
@@ -104,7 +103,7 @@ class _Cut:
         """A pulse of the component, which took a time [s], for the piece. What nothing holds any
         more moves as its own loads have it."""
         total, change = pulse.total[self.rows], pulse.change.copy()
-        change[:3] += crossed(change[3:], self.shift)
+        change[:3] += cross(change[3:], self.shift)
         if self.balance is not None:
             total, acceleration = self.balance.apart(total / PITCHES)
             total *= PITCHES
