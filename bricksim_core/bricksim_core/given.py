@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bricksim_core.dynamics import mass_properties
 from bricksim_core.engines.boxes import brick_boxes
 from bricksim_core.engines.protocol import MAX_POSITION, MAX_SPEED, BodySpec
 from bricksim_core.errors import PoseError
@@ -57,7 +58,7 @@ def require_bearable(bodies: Sequence[BodySpec]) -> None:
         PoseError: One is beyond `MAX_POSITION`, or a point of it is faster than `MAX_GIVEN_SPEED`.
     """
     for body in bodies:
-        boxes, layout = brick_boxes(body.layout), body.layout
+        boxes = brick_boxes(body.layout)
         places = transform_points(body.world_T_component, boxes.centres)
         far = int(np.abs(places).max(axis=1).argmax())
         if not np.abs(places[far]).max() <= MAX_POSITION:
@@ -65,11 +66,11 @@ def require_bearable(bodies: Sequence[BodySpec]) -> None:
                 f"part {boxes.part_ids[far]} would be at {places[far].tolist()} m, expected"
                 f" coordinates of at most {MAX_POSITION:g} m"
             )
-        com = layout.masses @ layout.coms / layout.masses.sum()
+        com = mass_properties(body.layout).com
         reach = np.linalg.norm(np.abs(boxes.centres - com) + boxes.reach, axis=1).max()
         speed = math.hypot(*body.twist[:3]) + math.hypot(*body.twist[3:]) * reach
         if not speed <= MAX_GIVEN_SPEED:
             raise PoseError(
-                f"twist of part {layout.part_ids[0]} is {body.twist.tolist()}: up to {speed:.4g}"
-                f" m/s at its corners, expected at most {MAX_GIVEN_SPEED:g} m/s"
+                f"twist of part {body.layout.part_ids[0]} is {body.twist.tolist()}: up to"
+                f" {speed:.4g} m/s at its corners, expected at most {MAX_GIVEN_SPEED:g} m/s"
             )

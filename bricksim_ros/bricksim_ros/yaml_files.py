@@ -18,12 +18,13 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
-            name = getattr(key, "value", None)
-            if isinstance(name, str) and name in seen:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
                 raise yaml.constructor.ConstructorError(
-                    problem=f"key {name!r} is given twice", problem_mark=key.start_mark
+                    problem=f"key {key.value!r} is given twice", problem_mark=key.start_mark
                 )
-            seen.add(name if isinstance(name, str) else None)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

@@ -10,13 +10,13 @@ from bricksim_core.experiments.setup import (
     MAX_SECONDS,
     UNHURRIED,
     Progress,
-    checked,
     new_simulator,
     run,
     standing,
 )
 from bricksim_core.simulator import SimulatorConfig
 from bricksim_core.topology import Structure
+from bricksim_core.values import as_number
 
 MAX_HEIGHT = 100.0
 """Greatest height of a drop [m]."""
@@ -50,8 +50,8 @@ def drop(
         BrickSimError: A number is out of range.
         CollisionError: Components of the structure are inside of each other.
     """
-    height = checked("height", height, 0.0, MAX_HEIGHT, "m")
-    seconds = checked("seconds", seconds, 0.0, MAX_SECONDS, "s")
+    height = as_number(height, "height", 0.0, MAX_HEIGHT, unit="m")
+    seconds = as_number(seconds, "seconds", 0.0, MAX_SECONDS, unit="s")
     simulator = new_simulator(config, engine)
     pose = standing(structure, rotation, height + (config.ground or 0.0))
     ids = simulator.spawn(structure, pose, fixed=())

@@ -17,7 +17,6 @@ from bricksim_core.experiments.setup import (
     MAX_SECONDS,
     UNHURRIED,
     Progress,
-    checked,
     extent,
     lowest_parts,
     new_simulator,
@@ -30,6 +29,7 @@ from bricksim_core.parts import STUD_PITCH
 from bricksim_core.simulator import Simulator, SimulatorConfig
 from bricksim_core.spatial import Array, inverse, joined, transform_points
 from bricksim_core.topology import Structure
+from bricksim_core.values import as_number
 
 MAX_FORCE = 1000.0
 """Greatest force of an experiment [N]."""
@@ -125,9 +125,9 @@ def press(
     Raises:
         BrickSimError: A number is out of range.
     """
-    force = checked("force", force, 0.0, MAX_FORCE, "N")
-    seconds = checked("seconds", seconds, 0.0, MAX_SECONDS, "s")
-    yaw = checked("yaw", yaw, -360.0, 360.0, "deg")
+    force = as_number(force, "force", 0.0, MAX_FORCE, unit="N")
+    seconds = as_number(seconds, "seconds", 0.0, MAX_SECONDS, unit="s")
+    yaw = as_number(yaw, "yaw", -360.0, 360.0, unit="deg")
     if not all(math.isfinite(o) and abs(o) <= 1e4 for o in offset):
         raise BrickSimError(f"offset is {offset}, expected two numbers of studs")
     simulator = new_simulator(config, engine)

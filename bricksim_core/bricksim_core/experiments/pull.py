@@ -15,7 +15,6 @@ from bricksim_core.experiments.recording import ConnectionChange, Recorder, Reco
 from bricksim_core.experiments.setup import (
     UNHURRIED,
     Progress,
-    checked,
     lowest_parts,
     new_simulator,
     run,
@@ -26,6 +25,7 @@ from bricksim_core.pictures.palette import OVERLOAD_FROM
 from bricksim_core.simulator import SimulatorConfig
 from bricksim_core.spatial import Array
 from bricksim_core.topology import Structure
+from bricksim_core.values import as_number
 
 MAX_FORCE = 10000.0
 """Greatest force of an experiment [N]."""
@@ -91,7 +91,7 @@ def pull(
         UnknownIdError: The part does not exist.
         BrickSimError: A number is out of range, or the world holds the part.
     """
-    force = checked("force", force, 1e-6, MAX_FORCE, "N")
+    force = as_number(force, "force", 1e-6, MAX_FORCE, unit="N")
     structure.check_part(part)
     along = np.asarray(direction, dtype=float)
     length = float(np.linalg.norm(along)) if along.shape == (3,) else math.nan

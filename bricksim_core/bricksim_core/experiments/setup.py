@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the experiments share: checked numbers, placing, running."""
+"""What the experiments share: placing, running."""
 
 from __future__ import annotations
 
@@ -43,15 +43,6 @@ def new_simulator(config: SimulatorConfig, engine: str) -> Simulator:
         ),
         config,
     )
-
-
-def checked(name: str, value: float, low: float, high: float, unit: str) -> float:
-    """The value, if it is a finite number in the range.
-
-    Raises:
-        BrickSimError: It is not.
-    """
-    return as_number(value, name, low, high, unit=unit)
 
 
 def rotation_from_degrees(roll: float, pitch: float, yaw: float) -> Array:
