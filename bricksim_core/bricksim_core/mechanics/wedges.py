@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled, crossed
 from bricksim_core.engines.contact_lists import take_contacts
 from bricksim_core.engines.protocol import Contacts
+from bricksim_core.least_pushes import least_pushes, norm, product
 from bricksim_core.mechanics.bodies import Bodies
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.steps import Steps
@@ -35,11 +36,9 @@ _OPPOSED = 10.0
 _FRICTION = 0.3
 """Tangential force that weighs as much as a normal force of 1."""
 
-_TRIES, _EXACT = 50, 1e-10
-"""Newton steps to the least forces, and the part of the resultant that they may miss."""
-
-_FAINT = 1e-9
-"""Part of their mean stiffness that contacts have at least, where none of them pushes."""
+_EXACT, _FAINT = 1e-10, 1e-9
+"""Part of the resultant that the least forces may miss, and of their stiffness that contacts have
+at least, where none of them pushes."""
 
 
 def without_wedges(steps: Steps, bodies: Bodies) -> Steps:
@@ -133,7 +132,7 @@ def relieved(normals: Array, positions: Array, forces: Array) -> Array:
         middle += positions[c]
     middle /= count
     arms = positions - middle
-    reach = _norm(arms.ravel()) / math.sqrt(count)
+    reach = norm(arms.ravel()) / math.sqrt(count)
     if reach == 0.0:
         return forces
     arms /= reach
@@ -144,7 +143,7 @@ def relieved(normals: Array, positions: Array, forces: Array) -> Array:
             resultant[i] += forces[c, i]
             resultant[3 + i] += moment[i]
             pressing += normals[c, i] * forces[c, i]
-    if pressing <= _OPPOSED * _norm(resultant):
+    if pressing <= _OPPOSED * norm(resultant):
         return forces
     found, least = least_forces(normals, arms, resultant)
     return least if found else forces
@@ -155,8 +154,7 @@ def least_forces(normals: Array, arms: Array, resultant: Array) -> tuple[bool, A
     """The forces of contacts with a given resultant and the least sum of squares.
 
     Tangential forces count 1 / `_FRICTION` times. That is a strictly convex program with six
-    equations; what is solved is its dual, a piecewise quadratic function of six multipliers, by
-    Newton's method.
+    equations, see `least_pushes`.
 
     Args:
         normals: (C, 3) unit vectors along which contacts push.
@@ -184,58 +182,11 @@ def least_forces(normals: Array, arms: Array, resultant: Array) -> tuple[bool, A
             for k in range(6):
                 inner = own[0, j] * own[0, k] + own[1, j] * own[1, k] + own[2, j] * own[2, k]
                 across[j, k] += soft * (inner - along[c, j] * along[c, k])
-    multipliers, scale = np.zeros(6), _norm(resultant)
-    for _ in range(_TRIES):
-        stiffness, missing = across.copy(), resultant - across @ multipliers
-        for c in range(count):
-            push = _product(along[c], multipliers)
-            if push >= 0.0:
-                for j in range(6):
-                    missing[j] -= push * along[c, j]
-                    for k in range(6):
-                        stiffness[j, k] += along[c, j] * along[c, k]
-        if _norm(missing) <= _EXACT * scale:
-            for c in range(count):
-                push = _product(along[c], multipliers)
-                turned = crossed(multipliers[3:], arms[c])
-                for i in range(3):
-                    forces[c, i] = soft * (multipliers[i] + turned[i])
-                    forces[c, i] += (max(push, 0.0) - soft * push) * normals[c, i]
-            return True, forces
-        faint = _FAINT * np.trace(stiffness)
-        for j in range(6):
-            stiffness[j, j] += faint
-        step = np.linalg.solve(stiffness, missing)
-        before = _dual(multipliers, along, across, resultant)
-        rise, rounding, length = _product(missing, step), 1e-14 * abs(before), 1.0
-        while (
-            _dual(multipliers + length * step, along, across, resultant)
-            > before - 1e-4 * length * rise + rounding
-        ):
-            length *= 0.5
-        multipliers += length * step
-    return False, forces
-
-
-@compiled
-def _dual(multipliers: Array, along: Array, across: Array, resultant: Array) -> float:
-    """What `least_forces` makes least; its arrays."""
-    value = 0.5 * _product(multipliers, across @ multipliers) - _product(resultant, multipliers)
-    for c in range(len(along)):
-        value += 0.5 * max(_product(along[c], multipliers), 0.0) ** 2
-    return value
-
-
-@compiled
-def _product(a: Array, b: Array) -> float:
-    """Inner product of two vectors."""
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@compiled
-def _norm(a: Array) -> float:
-    """Euclidean norm of a vector."""
-    return math.sqrt(_product(a, a))
+    found, multipliers = least_pushes(along, np.ones(count), across, resultant, _EXACT, _FAINT)
+    for c in range(count):
+        push = product(along[c], multipliers)
+        turned = crossed(multipliers[3:], arms[c])
+        for i in range(3):
+            forces[c, i] = soft * (multipliers[i] + turned[i])
+            forces[c, i] += (max(push, 0.0) - soft * push) * normals[c, i]
+    return found, forces

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
+from bricksim_core.least_pushes import least_pushes
 from bricksim_core.spatial import Array
 from bricksim_core.topology.layout import IntArray
 
@@ -35,10 +36,8 @@ FEW = 8
 """Contacts that have to be saved at least: making constraints anew costs as much as these."""
 _REDUNDANT = 1
 """What MuJoCo's ``exclude`` of a contact without constraints is, apart from 0."""
-_MOST_STEPS = 25
 _SETTLED = 1e-7
 """Error of a pressure's force and moments, relative, that is as small as that of the places."""
-_TINY = 1e-14
 _FREE = 1e-12
 """What makes matrices regular where places leave something free."""
 
@@ -272,18 +271,17 @@ def spread(
         if total <= 0.0 or size <= _SAME_PLACE:
             continue
         places /= size
-        x, y, _ = places
-        wanted = np.zeros(3)
+        wanted, rows = np.zeros(3), np.ones((len(members), 3))
         firmness = np.empty(len(members))
         for m in range(len(members)):
-            share = pressure[m] / total
-            wanted[0] += share
-            wanted[1] += share * x[m]
-            wanted[2] += share * y[m]
+            rows[m, 1], rows[m, 2] = places[0, m], places[1, m]
+            wanted += pressure[m] / total * rows[m]
             firmness[m] = _firmness(members[m], gap, impedance)
-        shares = _pressure(x, y, firmness / firmness.max(), wanted)
-        if not len(shares):
+        firmness /= firmness.max()
+        found, plane = least_pushes(rows, firmness, np.zeros((3, 3)), wanted, _SETTLED, _FREE)
+        if not found:
             continue  # the corners bear it
+        shares = firmness * np.maximum(rows @ plane, 0.0)
         _share_friction(members, axes, places, shares, force)
         for m in range(len(members)):
             pressing[members[m]] = total * shares[m]
@@ -359,61 +357,3 @@ def _firmness(c: int, gap: Array, impedance: Array) -> float:
         rise = 1.0 - (1.0 - depth) ** power / (1.0 - middle) ** (power - 1.0)
     d = start + rise * (end - start)
     return d / (1.0 - d)
-
-
-@compiled
-def _pressure(x: Array, y: Array, firmness: Array, wanted: Array) -> Array:
-    """(n,) pressure that is firmness times max(0, a + b x + c y); none if it is not found.
-
-    It is the least one, by its squares over the firmness, of those that nowhere pull; a, b and c
-    minimise a convex function of theirs (the dual problem), which Newton's method does.
-
-    Args:
-        x: (n,) places.
-        y: (n,)
-        firmness: (n,)
-        wanted: (3,) force and moments: sums of the pressure, of it times x, and of it times y.
-    """
-    count = len(x)
-    plane, step = np.array([1.0 / count, 0.0, 0.0]), np.zeros(3)
-    value = _dual(x, y, firmness, wanted, plane)
-    pressure, matrix = np.zeros(count), np.empty((3, 3))
-    for _ in range(_MOST_STEPS):
-        matrix[:] = 0.0
-        short = wanted.copy()
-        for m in range(count):
-            height = plane[0] + plane[1] * x[m] + plane[2] * y[m]
-            pressure[m] = firmness[m] * max(height, 0.0)
-            if height > 0.0:
-                place = (1.0, x[m], y[m])
-                for i in range(3):
-                    short[i] -= pressure[m] * place[i]
-                    for j in range(3):
-                        matrix[i, j] += firmness[m] * place[i] * place[j]
-        if np.abs(short).max() <= _SETTLED:
-            return pressure
-        for i in range(3):
-            matrix[i, i] += _FREE * matrix[0, 0] + _TINY  # points on a line leave a direction free
-        step[:] = np.linalg.solve(matrix, short)
-        stride, slope = 1.0, short @ step
-        while True:
-            moved = _dual(x, y, firmness, wanted, plane + stride * step)
-            if moved <= value - 1e-3 * stride * slope + _TINY:
-                break
-            stride *= 0.5
-            if stride < 1e-6:
-                return np.zeros(0)
-        plane += stride * step
-        value = moved
-    return np.zeros(0)
-
-
-@compiled
-def _dual(x: Array, y: Array, firmness: Array, wanted: Array, plane: Array) -> float:
-    """What `_pressure` minimises."""
-    value = -(plane[0] * wanted[0] + plane[1] * wanted[1] + plane[2] * wanted[2])
-    for m in range(len(x)):
-        height = plane[0] + plane[1] * x[m] + plane[2] * y[m]
-        if height > 0.0:
-            value += 0.5 * firmness[m] * height**2
-    return value
