@@ -350,49 +350,58 @@ def _summed(
     """
     sums, steps, components = weights.shape
     loads, changes = np.empty((sums, len(owner), 6)), np.zeros((sums, components, 6))
+    push, turn = np.empty((components, 3)), np.empty((components, 3))
+    square = np.empty((components, 3, 3))
     for t in range(sums):
-        for s in range(steps):
-            for k in range(components):
+        push[:], turn[:], square[:] = 0.0, 0.0, 0.0
+        for k in range(components):
+            for s in range(steps):
+                weight = weights[t, s, k]
                 for i in range(6):
-                    changes[t, k, i] += weights[t, s, k] * duration * rates[s, k, i]
-        _sum_of_loads(
-            weights[t], against, rates, squares, owner, masses, arms, inertias, part, step, wrench,
-            loads[t],
-        )  # fmt: skip
+                    changes[t, k, i] += weight * duration * rates[s, k, i]
+                for i in range(3):
+                    push[k, i] += weight * against[s, k, i]
+                    turn[k, i] += weight * rates[s, k, 3 + i]
+                    for j in range(3):
+                        square[k, i, j] += weight * squares[s, k, i, j]
+        _write_inertial(push, turn, square, owner, masses, arms, inertias, loads[t])
+        for m in range(len(part)):
+            p = part[m]
+            weight = weights[t, step[m], owner[p]]
+            for i in range(6):
+                loads[t, p, i] += weight * wrench[m, i]
     return loads, changes
 
 
 @compiled
-def _sum_of_loads(
-    weights: Array,
-    against: Array,
-    rates: Array,
-    squares: Array,
+def _write_inertial(
+    push: Array,
+    turn: Array,
+    square: Array,
     owner: IntArray,
     masses: Array,
     arms: Array,
     inertias: Array,
-    part: IntArray,
-    step: IntArray,
-    wrench: Array,
     loads: Array,
 ) -> None:
-    """Writes (P, 6) loads summed up with (S, W) weights; the other arguments are `_summed`'s."""
-    steps, components = weights.shape
-    push, turn = np.zeros((components, 3)), np.zeros((components, 3))
+    """Writes (P, 6) loads by gravity and motion [N, N m].
+
+    Args:
+        push: (W, 3) like the next two, sums over the steps: acceleration less gravity [m/s^2].
+        turn: (W, 3) angular acceleration [rad/s^2].
+        square: (W, 3, 3) w w' for the angular velocity w [rad^2/s^2].
+        owner: (P,) like the three after it, see `_summed`.
+        masses: (P,)
+        arms: (P, 3)
+        inertias: (P, 3, 3)
+        loads: (P, 6)
+    """
     # Of w x (w x r) the squares are all that the place r in the component does not decide.
-    square, outward = np.zeros((components, 3, 3)), np.empty((components, 3, 3))
-    for k in range(components):
-        for s in range(steps):
-            for i in range(3):
-                push[k, i] += weights[s, k] * against[s, k, i]
-                turn[k, i] += weights[s, k] * rates[s, k, 3 + i]
-                for j in range(3):
-                    square[k, i, j] += weights[s, k] * squares[s, k, i, j]
+    outward = square.copy()
+    for k in range(len(square)):
         trace = square[k, 0, 0] + square[k, 1, 1] + square[k, 2, 2]
         for i in range(3):
-            for j in range(3):
-                outward[k, i, j] = square[k, i, j] - (trace if i == j else 0.0)
+            outward[k, i, i] -= trace
     for p in range(len(owner)):
         k = owner[p]
         arm, alpha = arms[p], turn[k]
@@ -408,11 +417,6 @@ def _sum_of_loads(
                 + inertias[p, i, 1] * alpha[1]
                 + inertias[p, i, 2] * alpha[2]
             )
-    for m in range(len(part)):
-        p = part[m]
-        weight = weights[step[m], owner[p]]
-        for i in range(6):
-            loads[p, i] += weight * wrench[m, i]
 
 
 @compiled
