@@ -14,7 +14,6 @@ The dual problem has the velocities as unknowns and the work of friction as cost
 
 from __future__ import annotations
 
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -266,7 +265,8 @@ class Bodies:
         each = _STEP + _STEP_EACH * program.links + _STEP_PRODUCT * program.products
         portion = max(1, round(_PORTION / each))
         state, kept = nowhere(program), False
-        for first in count(step=portion):
+        first = 0
+        while True:
             yield each * min(portion, _USUAL) + (0.0 if first else _BEGIN)
             steps, kept, after, upper = moved(
                 program, load, force, least, bound, _EXACT, self._near, known,
@@ -274,7 +274,7 @@ class Bodies:
             )  # fmt: skip
             if steps != UNFINISHED:
                 return (after, upper) if steps >= 0 else None
-        raise AssertionError  # it ends
+            first += portion
 
     def work(self, speed: Array, after: Array, span: float, share: float) -> float:
         """What the loads do [J] while (6 B,) scaled twists change steadily in a time [s]."""
