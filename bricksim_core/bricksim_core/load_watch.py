@@ -23,7 +23,7 @@ from bricksim_core.mechanics.snapfit.elastic import PITCHES
 from bricksim_core.mechanics.steps import steps_of
 from bricksim_core.mechanics.types import SolveStatus
 from bricksim_core.mechanics.wedges import without_wedges
-from bricksim_core.membership import are_in
+from bricksim_core.membership import are_in, places_in
 from bricksim_core.records import record
 from bricksim_core.scene import PartTable, Scene
 from bricksim_core.spatial import Array, cross, joined
@@ -150,7 +150,7 @@ class _Watched:
         rebounds: Whether that was a rebound.
         examined: Loads of the last call of the detector.
         age: Time examined since the component changed [s].
-        utilization: (C,) last answer, NaN where unknown.
+        utilization: (C,) last answer, also of what it was part of before; NaN where unknown.
         bypassed: Of that answer; see `Finding`.
         still: True if in all steps of the last frame it was still (`StepReport.still`) and nothing
             pushed it.
@@ -229,6 +229,7 @@ class LoadWatch:
         if scene.table is self._table:  # no component has changed
             return
         self._table = scene.table
+        known_ids, known_utilization = self.utilization()
         old, self._watched = self._watched, {}
         layouts = {c: scene.graph.layout(c) for c in scene.component_ids.tolist()}
         fixed = np.fromiter(scene.fixed, dtype=np.int64)
@@ -252,7 +253,7 @@ class LoadWatch:
             self._watched[component] = _Watched(
                 layout,
                 anchored,
-                utilization=np.full(len(layout.connection_ids), np.nan),
+                utilization=_taken_over(layout.connection_ids, known_ids, known_utilization),
                 waiting=() if source is None else _waiting(old.get(source), layout, anchored),
             )
             changed[component] = layout, anchored, source
@@ -544,6 +545,18 @@ class LoadWatch:
             # Unknown (NaN) and overloaded connections have to be examined again.
             and bool(np.all(watched.utilization <= limits.utilization))
         )
+
+
+def _taken_over(connection_ids: IntArray, known_ids: IntArray, known: Array) -> Array:
+    """(C,) what connections were last known to bear before the topology changed, NaN for new ones.
+
+    Args:
+        connection_ids: (C,)
+        known_ids: (D,) sorted.
+        known: (D,) their utilization.
+    """
+    places = places_in(known_ids, connection_ids)
+    return np.append(known, np.nan)[places]  # -1, not known, is the last one
 
 
 def _waiting(

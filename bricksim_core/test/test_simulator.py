@@ -638,6 +638,23 @@ def test_what_fell_asleep_reports_what_it_carries() -> None:
     assert result.utilization.max() == pytest.approx(expected, rel=5e-3)
 
 
+def test_what_stays_connected_is_known_in_the_frame_of_a_break() -> None:
+    """What a brick is pulled off goes through the joints below it, which bear what statics says."""
+    tower = parse_structure("2x4 (0,0,0)\n2x4 (0,0,1)\n2x4 (0,3,2)\n", baseplate=None)
+    pull = (0.0, 0.0, 4.0, 0.0, 0.0, 0.0)
+    below, above = sorted(tower.graph.connections)
+    base, _, top = tower.graph.part_ids
+    wanted = analyze(tower, loads={top: pull}).utilization[below]
+    simulator = Simulator()
+    ids = simulator.spawn(tower, fixed={base})
+    while above in simulator.graph.connections:
+        assert simulator.time < 1.0
+        simulator.apply_wrench(ids[top], pull)
+        result = simulator.step()
+    assert result.connection_ids.tolist() == [below]
+    assert result.utilization == pytest.approx([wanted], rel=1e-6)
+
+
 def test_removing_the_middle_leaves_pieces() -> None:
     simulator = suite.make_simulator(make)
     ids = simulator.spawn(tower(5))
