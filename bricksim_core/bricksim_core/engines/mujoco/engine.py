@@ -45,7 +45,7 @@ from bricksim_core.engines.mujoco.specification import (
     compile_spec,
     scene_spec,
 )
-from bricksim_core.engines.mujoco.spinning import load_spin
+from bricksim_core.engines.mujoco.spinning import load_spin, turn_spun
 from bricksim_core.engines.mujoco.stepping import (
     NEARLY_ASLEEP,
     Resting,
@@ -576,8 +576,8 @@ class MujocoEngine:
             EngineError: The state is not finite or absurdly fast.
         """
         model, data, index = self._model, self._data, self._index
-        before = data.qpos.copy() if self._robots else None
-        load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
+        free_spin = load_spin(data.qvel, index.spin, index.moments, dt, data.qfrc_applied)
+        before = data.qpos.copy() if self._robots or len(free_spin) else None
         drives = self._load_drives(dt)
         patches = None
         if self._robots:
@@ -587,10 +587,12 @@ class MujocoEngine:
         self._cost += step_cost(data, len(index.part_ids))
         if not all_below(data.qvel, MAX_SPEED):
             self._require_stable()
+        if before is not None and len(free_spin):
+            turn_spun(before, data.qvel, index.qpos, index.spin, free_spin, dt, data.qpos)
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
         rows = self._reader.read(data, index.geoms, dt, patches)
-        if before is not None:
+        if before is not None and self._robots:
             contacts = self._reader.contacts(index.geoms, rows)
             carry_gripped(model, data, index, contacts, before, dt)
         return rows
