@@ -35,7 +35,7 @@ def rehearse() -> None:
         analyze(structure)
         analyze(structure, loads={structure.graph.part_ids[-1]: (0.0, 4.0, -4.0, 0.0, 0.0, 0.0)})
         simulator = Simulator()
-        pose = standing(structure, rotation_from_degrees(20.0, 50.0, 0.0), 0.5)
+        pose = standing(structure, rotation_from_degrees(20.0, 30.0, 0.0), 0.5)
         simulator.spawn(structure, pose, fixed=())
         for _ in range(round(_SECONDS * simulator.config.frame_rate)):
             simulator.step()
