@@ -18,7 +18,9 @@ def no_contacts(names: tuple[str, ...] = ()) -> Contacts:
     return Contacts(none, none, none, none, none, names, vectors, vectors, np.zeros(0), vectors)
 
 
-def take_contacts(contacts: Contacts, rows: NDArray[np.bool_] | slice) -> Contacts:
+def take_contacts(
+    contacts: Contacts, rows: NDArray[np.bool_] | NDArray[np.intp] | slice
+) -> Contacts:
     """Some of the contacts."""
     return Contacts(
         part_a=contacts.part_a[rows],

@@ -45,7 +45,8 @@ class ContactParameters:
         overlap_tolerance: Depth [m] that `overlaps` lets pass: resting contacts sink by a few
             micrometres and neighbours leave 0.2 mm between their colliders.
         sleep_velocity: Speed [m/s] below which a body at rest falls asleep after ten steps; a
-            sleeping body costs nothing. 0 switches sleeping off.
+            sleeping body costs nothing. What only creeps on its contacts falls asleep at higher
+            speeds, after a second (`creeping`). 0 switches sleeping off.
 
     Raises:
         EngineError: A value is out of range or of another type.

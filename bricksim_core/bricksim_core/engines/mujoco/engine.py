@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.boxes import Boxes, brick_boxes, penetrating
-from bricksim_core.engines.contact_lists import no_contacts
+from bricksim_core.engines.contact_lists import join_contacts, no_contacts
 from bricksim_core.engines.mujoco.bodies import Body, make_body, wxyz
 from bricksim_core.engines.mujoco.contact import ContactParameters, ContactReader
+from bricksim_core.engines.mujoco.creeping import Creep
 from bricksim_core.engines.mujoco.drives import DriveState, StepDrives, resting_drives
 from bricksim_core.engines.mujoco.index import SceneIndex, make_index
 from bricksim_core.engines.mujoco.masking import look_ahead
@@ -54,6 +55,7 @@ from bricksim_core.engines.mujoco.stepping import (
     carry_gripped,
     count_once,
     hit_parts,
+    lull,
     read_moved,
     read_state,
     repeated,
@@ -102,6 +104,7 @@ class _Snapshot:
     wrenches: dict[int, Array]
     resting: Resting
     changed_to: Resting | None
+    creep: Creep
 
 
 class MujocoEngine:
@@ -151,6 +154,7 @@ class MujocoEngine:
         self._resting = Resting(np.zeros(0, dtype=np.bool_), no_contacts(self._index.geoms.names))
         # What rests since the last edit, until a step has seen it.
         self._changed_to: Resting | None = self._resting
+        self._creep = self._no_creep()
 
     # -- reading ----------------------------------------------------------------------------
 
@@ -325,6 +329,17 @@ class MujocoEngine:
         for body in free:
             self._place(body)
         self._poses, self._twists = read_state(data, self._index)
+        self._creep = self._no_creep()
+
+    def _no_creep(self) -> Creep:
+        """The bodies that there are, before they have crept."""
+        contact, gravity = self._contact, float(np.linalg.norm(self._options.gravity))
+        return Creep(
+            len(self._index.free),
+            gravity if contact.friction > 0.0 else 0.0,
+            self.timestep,
+            contact.sleep_velocity,
+        )
 
     def _resting_at(self, fixed: Sequence[Body]) -> set[int]:
         """Components that sleep on or at bodies that the world holds or held."""
@@ -395,6 +410,7 @@ class MujocoEngine:
         self._poses, self._twists = read_state(data, self._index)
         asleep = np.zeros(len(self._index.free), dtype=np.bool_)
         self._resting = self._changed_to = Resting(asleep, no_contacts(self._index.geoms.names))
+        self._creep = self._no_creep()
 
     def _carry_over(
         self, old_data: mujoco.MjData, old_index: SceneIndex, new: Mapping[int, Body]
@@ -451,10 +467,17 @@ class MujocoEngine:
         if self._nothing_moves():
             fresh, contacts = index.geoms.no_contacts, resting.contacts
         else:
-            parts = self._advance_parts()
+            pushed = self._pushed()
+            parts, lulled = self._advance_lulling()
             fresh = self._reader.contacts(index.geoms)
-            self._resting, kept = resting.after(data, index, fresh)
-            contacts = self._reader.followed_by(index.geoms, kept) if len(kept) else fresh
+            borne = fresh if lulled is None else self._creep.borne(index, lulled, fresh)
+            self._resting, kept = resting.after(data, index, borne)
+            if borne is not fresh and parts is None:
+                fresh, contacts = borne, join_contacts([borne, kept])
+            else:
+                contacts = self._reader.followed_by(index.geoms, kept) if len(kept) else fresh
+            if self._contact.sleep_velocity > 0.0:
+                self._creep.observe(data, index, fresh, pushed)
         data.time = start + self.timestep
         still = resting.asleep & self._resting.asleep
         if parts is None:
@@ -506,6 +529,35 @@ class MujocoEngine:
             and self._resting.everything
             and not self._data.xfrc_applied.any()
         )
+
+    def _pushed(self) -> NDArray[np.bool_]:
+        """(F,) which free components a wrench acts on in the next step."""
+        index, found = self._index, np.zeros(len(self._index.free), dtype=np.bool_)
+        for part_id in self._wrenches:
+            row = index.free_row.get(index.component_of[part_id])
+            if row is not None:
+                found[row] = True
+        return found
+
+    def _advance_lulling(self) -> tuple[StepParts | None, NDArray[np.bool_] | None]:
+        """One step, in which what only creeps may fall asleep; see `_advance_parts`.
+
+        Returns:
+            The parts for the sake of a hit, and (F,) which bodies fell asleep because they only
+            crept, if any.
+        """
+        if not self._creep.some:
+            return self._advance_parts(), None
+        model, data, tree = self._model, self._data, self._index.tree
+        tired = self._creep.tired & (data.tree_asleep[tree] < 0)
+        usual = model.opt.sleep_tolerance
+        model.opt.sleep_tolerance = lull(data.tree_asleep, tree[tired])
+        try:
+            parts = self._advance_parts()
+        finally:
+            model.opt.sleep_tolerance = usual
+        lulled = tired & (data.tree_asleep[tree] >= 0)
+        return parts, lulled if lulled.any() else None
 
     def _advance_parts(self) -> StepParts | None:
         """One step, in as many parts as its wrenches and hits want.
@@ -677,6 +729,7 @@ class MujocoEngine:
             wrenches=dict(self._wrenches),
             resting=self._resting,
             changed_to=self._changed_to,
+            creep=self._creep.copy(),
         )
 
     def _copied_data(self) -> mujoco.MjData:
@@ -705,6 +758,7 @@ class MujocoEngine:
         self._poses, self._twists = snapshot.poses, snapshot.twists
         self._wrenches = dict(snapshot.wrenches)
         self._resting, self._changed_to = snapshot.resting, snapshot.changed_to
+        self._creep = snapshot.creep.copy()
 
     # -- queries ----------------------------------------------------------------------------
 

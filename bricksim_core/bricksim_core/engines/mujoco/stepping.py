@@ -34,6 +34,9 @@ NEARLY_ASLEEP = -2
 _JUST_AWAKE = -1 - int(mujoco.mjMINAWAKE)
 """The same of one that has just been woken."""
 
+_ANY_SPEED = 1e9
+"""Speed [m/s] that nothing has."""
+
 _STEP, _STEP_EACH, _CONTACT, _ROW = 0.08, 0.0001, 0.0012, 0.0006
 """Milliseconds of a MuJoCo step and what is done around it, more for each brick, for each contact,
 and of an iteration of its solver for each row of constraints."""
@@ -128,6 +131,19 @@ def count_once(asleep: NDArray[np.int32], before: NDArray[np.int32], last: bool)
         if asleep[tree] < 0:
             start = before[tree] if before[tree] < 0 else _JUST_AWAKE
             asleep[tree] = min(asleep[tree], start if last else min(start, NEARLY_ASLEEP - 1))
+
+
+def lull(asleep: NDArray[np.int32], trees: NDArray[np.intp]) -> float:
+    """Makes some trees fall asleep in the next step, together with what they touch, and no others;
+    returns the speed [m/s] to tell MuJoCo for that step.
+
+    Args:
+        asleep: (T,) MuJoCo's counts (`tree_asleep`), to be written.
+        trees: Which trees, all of them awake.
+    """
+    asleep[asleep < 0] = _JUST_AWAKE
+    asleep[trees] = NEARLY_ASLEEP
+    return _ANY_SPEED
 
 
 def step_cost(data: mujoco.MjData, bricks: int) -> float:
