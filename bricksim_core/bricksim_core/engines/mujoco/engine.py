@@ -472,6 +472,7 @@ class MujocoEngine:
             fresh = self._reader.contacts(index.geoms)
             borne = fresh if lulled is None else self._creep.borne(index, lulled, fresh)
             self._resting, kept = resting.after(data, index, borne)
+            # Of a divided step the contacts are told part by part, as they were.
             if borne is not fresh and parts is None:
                 fresh, contacts = borne, join_contacts([borne, kept])
             else:
