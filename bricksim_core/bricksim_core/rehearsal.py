@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from bricksim_core.engines.mujoco import MujocoEngine
 from bricksim_core.experiments.bond import running_bond
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
 from bricksim_core.formats import parse_structure
@@ -24,6 +25,8 @@ from bricksim_core.topology.structure import Structure
 
 _SECONDS = 0.75
 """How long the bricks fall, hit, break and roll."""
+_REST = 1.5
+"""How long they lie on a slope."""
 
 
 @cache
@@ -45,6 +48,12 @@ def rehearse() -> None:
         pushed = {structure.graph.part_ids[-1]: (force, 0.0, 0.0, 0.0, 0.0, 0.0)}
         analyze(structure, loads=pushed, limit=False)
     _rehearse_changes()
+    # What leans creeps, and falls asleep.
+    simulator = Simulator(MujocoEngine(gravity=(4.0, 0.0, -9.0)))
+    wall = _wall(1, 2)
+    simulator.spawn(wall, standing(wall, rotation_from_degrees(0.0, 0.0, 0.0), 0.0), fixed=())
+    for _ in range(round(_REST * simulator.config.frame_rate)):
+        simulator.step()
     # Two contacts that press against each other.
     sides = np.array([(1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)])
     relieved_in_groups(np.array([0, 2]), sides, np.eye(3)[:2], sides)

@@ -33,6 +33,7 @@ ended = simulator.graph.connections_of(simulator.graph.part_ids[0])
 simulator.disconnect([c.id for c in ended])
 simulator.step()
 assert ready["bricksim_core.mechanics.snapfit.dissection._left"] == 1
+assert ready["bricksim_core.engines.mujoco.creeping._add_up"] == 1
 late = {name: (ready.get(name), count) for name, count in loaded().items()
         if count != ready.get(name)}
 assert not late, late

@@ -26,7 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bricksim_core.compiled import compiled
-from bricksim_core.engines.contact_lists import join_contacts, take_contacts, with_links
+from bricksim_core.engines.contact_lists import (
+    join_contacts,
+    take_contacts,
+    weaker_contacts,
+    with_links,
+)
 from bricksim_core.engines.mujoco.index import SceneIndex
 from bricksim_core.engines.protocol import NO_PART, Contacts
 from bricksim_core.spatial import Array
@@ -42,7 +47,9 @@ _GROWTH = 1.1
 _SWAY = 5e-4
 """Distance [m] up to which a body may stray in a block, the depth that overlaps may have."""
 _SAME_PLACE = 2e-4
-"""Size [m] of places in which contacts are one."""
+"""Distance [m] between contacts up to which they are one."""
+_MANY = 64
+"""Lists of contacts that are made one, to take less room."""
 
 
 class Creep:
@@ -70,6 +77,7 @@ class Creep:
         self._restless = np.zeros(count, dtype=np.bool_)
         self._promising = self._quiet = self.some = False
         self._contacts: tuple[Contacts, ...] = ()
+        self._told = 0
         self.tired = np.zeros(count, dtype=np.bool_)
 
     def copy(self) -> Creep:
@@ -92,9 +100,12 @@ class Creep:
             pushed: (F,) which bodies a wrench acted on.
         """
         if self._steps == 0:
-            self._contacts, self.some, self._quiet = (), False, True
+            self._contacts, self._told, self.some, self._quiet = (), 0, False, True
         if self._quiet and self._promising:
             self._contacts = (*self._contacts, contacts)
+            self._told += 1
+            if len(self._contacts) == _MANY:
+                self._contacts = (_together(join_contacts(self._contacts)),)
         # Where all move, the rest of the block is not looked at.
         if self._quiet:
             self._quiet = _take_in(
@@ -123,7 +134,8 @@ class Creep:
         if (apart & (block.normal_impulse > 0.0)).any():
             return last
         others = take_contacts(last, ~_ends(index, lulled, last)[0])
-        return join_contacts([others, _mean_of(take_contacts(block, own), len(self._contacts))])
+        borne = _together(take_contacts(block, own))
+        return join_contacts([others, weaker_contacts(borne, 1.0 / self._told)])
 
 
 def _ends(
@@ -140,35 +152,73 @@ def _ends(
     return some, some & moved
 
 
-def _mean_of(contacts: Contacts, steps: int) -> Contacts:
-    """Contacts of some steps as those of one, in which points of the same two shapes that are in
-    the same place are one."""
-    if not len(contacts):
-        return contacts
-    place = np.round(contacts.position / _SAME_PLACE).astype(np.int64)
-    shapes = (
-        contacts.part_a, contacts.part_b, contacts.shape_a, contacts.shape_b, contacts.other,
-    )  # fmt: skip
-    keys = np.column_stack([*shapes, place])
-    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    group = group.reshape(-1)
-
-    def summed(values: Array) -> Array:
-        total = np.zeros((len(first), *values.shape[1:]))
-        np.add.at(total, group, values)
-        return total
-
-    # What never presses counts a little: it has a place, too.
-    weight = contacts.normal_impulse + 1e-9 * contacts.normal_impulse.max() + 1e-30
-    position = summed(weight[:, None] * contacts.position) / summed(weight)[:, None]
-    normal = summed(weight[:, None] * contacts.normal)
+def _together(contacts: Contacts) -> Contacts:
+    """Contacts of some steps in a row as one list, in which points of the same two shapes that are
+    in the same place are one, with the sum of the impulses."""
+    keys = np.column_stack(
+        (contacts.part_a, contacts.part_b, contacts.shape_a, contacts.shape_b, contacts.other)
+    )
+    position, normal = contacts.position.copy(), contacts.normal.copy()
+    pressing, impulse = contacts.normal_impulse.copy(), contacts.impulse.copy()
+    first = _add_up(keys, position, normal, pressing, impulse)
     return replace(
         take_contacts(contacts, first),
-        position=position,
-        normal=normal / np.linalg.norm(normal, axis=1, keepdims=True),
-        normal_impulse=summed(contacts.normal_impulse) / steps,
-        impulse=summed(contacts.impulse) / steps,
+        position=position[first],
+        normal=normal[first],
+        normal_impulse=pressing[first],
+        impulse=impulse[first],
     )
+
+
+@compiled
+def _add_up(
+    keys: NDArray[np.int64], position: Array, normal: Array, pressing: Array, impulse: Array
+) -> NDArray[np.intp]:
+    """Adds contacts up to the first ones of the same shapes in the same place.
+
+    Args:
+        keys: (M, 5) what tells the shapes apart.
+        position: (M, 3) [m]; written, as are the next three: means by impulse and sums.
+        normal: (M, 3) unit vectors.
+        pressing: (M,) normal impulses [N s].
+        impulse: (M, 3) [N s].
+
+    Returns:
+        The first ones.
+    """
+    first, places = np.empty(len(keys), dtype=np.intp), position.copy()
+    count, last = 0, -1
+    for m in range(len(keys)):
+        # In the next step they mostly come in the same order.
+        tried, at = 0, 0
+        while tried < count:
+            last = last + 1 if last + 1 < count else 0
+            at = first[last]
+            same = True
+            for k in range(5):
+                same = same and keys[at, k] == keys[m, k]
+            away = 0.0
+            for i in range(3):
+                away = max(away, abs(places[at, i] - places[m, i]))
+            if same and away <= _SAME_PLACE:
+                break
+            tried += 1
+        if tried == count:
+            first[count], last = m, count
+            count += 1
+            continue
+        total = pressing[at] + pressing[m]
+        share = pressing[m] / total if total > 0.0 else 0.0
+        length = 0.0
+        for i in range(3):
+            position[at, i] += share * (position[m, i] - position[at, i])
+            normal[at, i] += share * (normal[m, i] - normal[at, i])
+            impulse[at, i] += impulse[m, i]
+            length += normal[at, i] ** 2
+        for i in range(3):
+            normal[at, i] /= math.sqrt(length)
+        pressing[at] = total
+    return first[:count]
 
 
 @compiled
