@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from bricksim_core.engines import create_engine
-from bricksim_core.errors import BrickSimError, EngineError, UnknownIdError
+from bricksim_core.errors import BrickSimError, CollisionError, EngineError, UnknownIdError
 from bricksim_core.events import EventKind
 from bricksim_core.experiments.drop import drop
 from bricksim_core.experiments.film import film, film_strip, moments, nearest, varied_colors
-from bricksim_core.experiments.press import press
+from bricksim_core.experiments.press import CLEARANCE, press, stacked
 from bricksim_core.experiments.pull import pull
 from bricksim_core.experiments.setup import (
     extent,
@@ -26,6 +26,7 @@ from bricksim_core.experiments.setup import (
 )
 from bricksim_core.formats import parse_structure, read_structure
 from bricksim_core.simulator import SimulatorConfig
+from bricksim_core.spatial import transform
 
 DATA = Path(__file__).parent / "data"
 CRANE = Path(create_engine.__code__.co_filename).parents[1] / "data" / "crane.json"
@@ -122,6 +123,40 @@ def test_unknown_engine_is_refused():
 
 
 # -- press ----------------------------------------------------------------------------------
+
+
+def moved(structure, x, y, z):
+    poses = {c: transform([x, y, z]) @ pose for c, pose in structure.component_poses.items()}
+    return dataclasses.replace(structure, component_poses=poses)
+
+
+@pytest.mark.parametrize("yaw", [0.0, 90.0])
+@pytest.mark.parametrize("height", [-0.0032, 0.0, 0.096])
+def test_the_upper_structure_starts_just_above_the_studs_wherever_its_file_puts_it(height, yaw):
+    lower, upper = moved(brick(), 0.1, 0.2, -height), moved(brick(), 0.3, -0.1, height)
+    below, above = stacked(lower, upper, (1.0, 0.5), yaw)
+    low, high = extent(lower, below)
+    assert low[2] == pytest.approx(0.0, abs=1e-12)
+    start, _ = extent(upper, above)
+    assert start - [low[0], low[1], high[2]] == pytest.approx([0.008, 0.004, CLEARANCE], abs=1e-9)
+
+
+def test_a_structure_file_that_does_not_start_on_the_ground_connects():
+    result = press(brick(), moved(brick(), 0.0, 0.0, -0.0032), force=5.0, seconds=0.6)
+    assert result.connected
+
+
+def test_parts_that_are_inside_of_each_other_are_named_with_their_file():
+    inside = brick("4x2 (0,0,0)\n2x2 (8,0,0)\n")
+    for component in inside.component_poses:
+        inside.component_poses[component] = np.eye(4)
+    poses = inside.part_poses()
+    second = inside.graph.component_of(2)
+    inside.component_poses[second] = transform(poses[1][:3, 3] - poses[2][:3, 3])
+    for label, pair in (("lower", (inside, brick())), ("upper", (brick(), inside))):
+        inside.file = label
+        with pytest.raises(CollisionError, match=rf"{label}: .*inside of"):
+            press(*pair)
 
 
 @pytest.mark.parametrize(("offset", "yaw"), [((0, 0), 0.0), ((2, 1), 90.0), ((3, -1), 180.0)])

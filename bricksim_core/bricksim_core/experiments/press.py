@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bricksim_core.assembly.types import Candidate
-from bricksim_core.errors import BrickSimError
+from bricksim_core.errors import BrickSimError, CollisionError
 from bricksim_core.events import Cause, EventKind, StepResult
 from bricksim_core.experiments.recording import ConnectionChange, Recorder, Recording
 from bricksim_core.experiments.setup import (
@@ -90,7 +90,7 @@ def stacked(
     upper_pose = standing(upper, rotation_from_degrees(0.0, 0.0, yaw))
     upper_low, _ = extent(upper, upper_pose)
     upper_pose[:2, 3] += lower_low[:2] + STUD_PITCH * np.array(offset) - upper_low[:2]
-    upper_pose[2, 3] = lower_high[2] + CLEARANCE - upper_low[2]
+    upper_pose[2, 3] += lower_high[2] + CLEARANCE - upper_low[2]
     return lower_pose, upper_pose
 
 
@@ -124,6 +124,7 @@ def press(
 
     Raises:
         BrickSimError: A number is out of range.
+        CollisionError: Parts of one of them are inside of each other.
     """
     force = as_number(force, "force", 0.0, MAX_FORCE, unit="N")
     seconds = as_number(seconds, "seconds", 0.0, MAX_SECONDS, unit="s")
@@ -133,8 +134,8 @@ def press(
     simulator = new_simulator(config, engine)
     ground = config.ground or 0.0
     lower_pose, upper_pose = stacked(lower, upper, offset, yaw, ground)
-    lower_ids = simulator.spawn(lower, lower_pose, fixed=lowest_parts(lower) if hold else ())
-    upper_ids = simulator.spawn(upper, upper_pose, fixed=())
+    lower_ids = _spawned(simulator, lower, lower_pose, lowest_parts(lower) if hold else ())
+    upper_ids = _spawned(simulator, upper, upper_pose, ())
     a_parts = set(lower_ids.values())
     names = {new: f"a:{old}" for old, new in lower_ids.items()}
     names |= {new: f"b:{old}" for old, new in upper_ids.items()}
@@ -177,6 +178,16 @@ def press(
     else:
         reason = hardest.reason
     return PressResult(made, reason, hardest, recording)
+
+
+def _spawned(
+    simulator: Simulator, structure: Structure, pose: Array, fixed: Collection[int]
+) -> dict[int, int]:
+    """What `Simulator.spawn` gives; its errors say which structure's ids they name."""
+    try:
+        return simulator.spawn(structure, pose, fixed)
+    except CollisionError as error:
+        raise CollisionError(f"{structure.label}: {error}") from None
 
 
 def _com(simulator: Simulator, part_id: int) -> Array:
