@@ -525,7 +525,9 @@ def _motion(
                 loose.add(check.utilization >= 1.0 - _AT_LIMIT)
                 if (yield from differs()):
                     continue
-        if not brief or loose.limit <= _NEAR or (moves and share < 1.0):
+        # Where overloads are upper estimates, others may slide than they say.
+        stuck = tolerance > 0.0 and not (brief or moves) and bool(overloaded.any())
+        if not (brief or stuck) or loose.limit <= _NEAR or (moves and share < 1.0):
             break
         # What overloaded connections cannot carry they hand on to their neighbours. But where one
         # could slide instead of another, it is the one loaded more that does; and a pulse that was
@@ -533,7 +535,11 @@ def _motion(
         loose.widen(share)
         little = max(little, parts.energy(outset.soon))
         if not (yield from differs()):
-            break
+            if not stuck:
+                break
+            loose.add(np.ones_like(overloaded))
+            if not (yield from differs()):
+                break
     if course is None:
         return Motion(np.zeros_like(start), np.zeros(len(joints)))
     return (yield from course.end())
