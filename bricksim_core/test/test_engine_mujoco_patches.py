@@ -54,7 +54,8 @@ def patches_in(scene: MujocoEngine, geoms: np.ndarray | None = None) -> Found:
     patch, saved = keep_corners(
         all_of_them.geom, all_of_them.frame, all_of_them.pos, all_of_them.dist,
         all_of_them.exclude, all_of_them.efc_address,
-        model.geom_bodyid, data.geom_xmat, scene._index.geoms.other if geoms is None else geoms,
+        model.geom_bodyid, data.geom_xpos, data.geom_xmat, model.geom_size,
+        scene._index.geoms.other if geoms is None else geoms,
     )  # fmt: skip
     kept = touching & (all_of_them.exclude == 0)
     return Found(patch, touching, kept, saved, all_of_them)
@@ -112,7 +113,7 @@ def test_a_brick_alone_takes_the_steps_of_mujoco() -> None:
     for _ in range(40):
         one, other = copy.copy(scene.data), copy.copy(scene.data)
         mujoco.mj_step(scene.model, one)
-        assert step_on_corners(scene.model, other, scene._index.geoms) is None
+        assert step_on_corners(scene.model, other, scene._index.geoms, scene.timestep) is None
         for name in ("qpos", "qvel", "qacc_warmstart", "tree_asleep", "efc_force"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
         touched += other.ncon > 0
@@ -188,7 +189,7 @@ def test_pressure_is_the_least_one_that_bears_the_same(grid, tilt_x, tilt_y, rub
         assert cost <= truth.fun * (1.0 + 1e-5) + 1e-9
 
 
-def all_contacts(model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable) -> None:
+def all_contacts(model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: float) -> None:
     """A step in which every point bears."""
     mujoco.mj_step(model, data)
 

@@ -28,6 +28,13 @@ ALONE = -1
 """Patch of a contact that is in none."""
 _SAME_PLACE = 1e-7
 """Distance [m] that is rounding."""
+_SAME_FACE = 1e-6
+"""Distance [m] of a box's face from a plane that MuJoCo's contacts give."""
+_SHALLOW = 1e-5
+"""Depth [m] down to which contacts stay as they are: what rests sinks by less."""
+_ACROSS, _FLAT = 0.1, 0.99
+"""Cosines of normals that are across each other, and of a patch's normal and those of its planes if
+these are faces of both bodies."""
 _SAME_WAY = 1e-2
 """Difference of the components of normals within a patch. MuJoCo takes a contact's normal from a
 face of either box, or from two edges: bodies that lie on each other, tilted by a ten thousandth,
@@ -51,24 +58,29 @@ def keep_corners(
     excluded: NDArray[np.int32],
     address: NDArray[np.int32],
     body_of: NDArray[np.int32],
+    centre: Array,
     turn: Array,
+    half: Array,
     other: IntArray,
 ) -> tuple[IntArray, int]:
-    """Excludes contacts between the corners of flat patches from the constraints of a step.
+    """Excludes contacts between the corners of flat patches from the constraints of a step, after
+    those that belong to one by their boxes have been turned to it; see `_turn_in`.
 
     Args:
         pair: (N, 2) geoms of all contacts, right after MuJoCo has found them.
-        frame: (N, 9) their axes, one after the other; the first one is the normal.
-        position: (N, 3) half-way between the surfaces [m].
-        gap: (N,) from surface to surface, negative: depth [m].
+        frame: (N, 9) their axes, one after the other; the first one is the normal; written.
+        position: (N, 3) half-way between the surfaces [m]; written.
+        gap: (N,) from surface to surface, negative: depth [m]; written.
         excluded: (N,) zero for contacts with constraints; written.
         address: (N,) where their forces will be; written: negative without constraints.
         body_of: (G,) bodies of the geoms.
-        turn: (G, 9) rotations of the geoms, row by row.
+        centre: (G, 3) centres of the geoms [m].
+        turn: (G, 9) their rotations, row by row.
+        half: (G, 3) half extents of boxes [m].
         other: (G,) what is no brick: above 0 a robot's link, whose contacts stay as they are.
 
     Returns:
-        (N,) the patch of each contact or ALONE, and how many contacts were excluded.
+        (N,) the patch of each contact or ALONE, and how many contacts were turned or excluded.
     """
     count = len(gap)
     patch = np.full(count, ALONE)
@@ -108,18 +120,148 @@ def keep_corners(
                 _write_plane(turn[pair[c, k]], frame[c], planes[p, k])
                 offsets[p, k] = _along(planes, p, surfaces, c, k)
         patch[c] = last = p
+    turned = 0
+    heads = first[:patches]
+    axes = frame[heads]
+    deepest = _deepest(patch, gap, axes, pair[heads], body_of)
+    for c in range(count):
+        if patch[c] == ALONE or other[pair[c, 0]] >= 0 or gap[c] >= -_SHALLOW:
+            continue
+        own = patch[c]
+        for p in range(patches):
+            if (
+                deepest[p] > deepest[own]
+                and body_of[pair[c, 0]] == body_of[pair[first[p], 0]]
+                and body_of[pair[c, 1]] == body_of[pair[first[p], 1]]
+                and _turn_in(
+                    c, pair[c], frame, position, gap, centre, turn, half,
+                    axes[p], planes[p], offsets[p],
+                )
+            ):  # fmt: skip
+                patch[c] = p
+                turned += 1
+                break
     corner = np.zeros(count, dtype=np.bool_)
     saved = 0
     order, ends = _by_patch(patch, patches)
     for p in range(patches):
         members = order[ends[p] : ends[p + 1]]
-        saved += len(members) - _mark_corners(members, frame[first[p]], position, corner)
-    if saved < FEW:
+        if len(members):  # they may all have been turned to others
+            saved += len(members) - _mark_corners(members, frame[members[0]], position, corner)
+    if saved < FEW and not turned:
         return np.full(count, ALONE), 0
     for c in range(count):
         if patch[c] != ALONE and not corner[c]:
             excluded[c], address[c] = _REDUNDANT, -1
-    return patch, saved
+    return patch, saved + turned
+
+
+@compiled
+def _deepest(
+    patch: IntArray, gap: Array, axes: Array, pair: NDArray[np.int32], body_of: NDArray[np.int32]
+) -> Array:
+    """(P,) how deep the bodies of each patch are in each other along its normal [m], in any patch.
+
+    Args:
+        patch: (N,) patches of the contacts.
+        gap: (N,) [m].
+        axes: (P, 9) of the patches.
+        pair: (P, 2) geoms of a contact of each.
+        body_of: (G,) their bodies.
+    """
+    count = len(axes)
+    depth, deepest = np.zeros(count), np.zeros(count)
+    for c in range(len(patch)):
+        if patch[c] != ALONE:
+            depth[patch[c]] = max(depth[patch[c]], -gap[c])
+    for p in range(count):
+        for q in range(count):
+            if body_of[pair[p, 0]] == body_of[pair[q, 0]] and (
+                body_of[pair[p, 1]] == body_of[pair[q, 1]]
+            ):
+                along = 0.0
+                for i in range(3):
+                    along += axes[p, i] * axes[q, i]
+                if abs(along) > _FLAT:
+                    deepest[p] = max(deepest[p], depth[q])
+    return deepest
+
+
+@compiled
+def _turn_in(
+    c: int,
+    geoms: NDArray[np.int32],
+    frame: Array,
+    position: Array,
+    gap: Array,
+    centre: Array,
+    turn: Array,
+    half: Array,
+    axes: Array,
+    planes: Array,
+    offsets: Array,
+) -> bool:
+    """Turns a contact to a patch that its boxes belong to; returns whether they do.
+
+    MuJoCo takes the normal of two boxes along the axis along which they are least through each
+    other. Soft contacts sink by millimetres in a hit: boxes of two bodies that came down on each
+    other with others, and overlap by less than that, would be pushed apart sideways then.
+
+    Args:
+        c: The contact.
+        geoms: (2,) its geoms.
+        frame: (N, 9) as in `keep_corners`, as are the next ones.
+        position: (N, 3)
+        gap: (N,)
+        centre: (G, 3)
+        turn: (G, 9)
+        half: (G, 3)
+        axes: (9,) axes of the patch.
+        planes: (2, 3) normals of its planes.
+        offsets: (2,) where these are along them [m].
+    """
+    across = 0.0
+    for i in range(3):
+        across += frame[c, i] * axes[i]
+    if abs(across) > _ACROSS:
+        return False
+    away = np.empty(2)
+    for k in range(2):
+        geom, along, at, here = geoms[k], 0.0, 0.0, 0.0
+        for i in range(3):
+            along += planes[k, i] * axes[i]
+            at += planes[k, i] * centre[geom, i]
+            here += planes[k, i] * position[c, i]
+        reach = half_thickness(planes[k], turn[geom], half[geom])
+        face = at + reach if (along > 0.0) == (k == 0) else at - reach
+        if abs(along) < _FLAT or abs(face - offsets[k]) > _SAME_FACE:
+            return False
+        away[k] = (offsets[k] - here) / along
+    if away[1] >= away[0]:
+        return False
+    gap[c] = away[1] - away[0]
+    for i in range(3):
+        position[c, i] += 0.5 * (away[0] + away[1]) * axes[i]
+    frame[c] = axes
+    return True
+
+
+@compiled
+def half_thickness(direction: Array, turn: Array, half: Array) -> float:
+    """Half of the thickness of a box along a direction [m].
+
+    Args:
+        direction: (3,)
+        turn: (9,) rotation of the box, row by row.
+        half: (3,) its half extents [m].
+    """
+    total = 0.0
+    for k in range(3):
+        along = 0.0
+        for i in range(3):
+            along += turn[3 * i + k] * direction[i]
+        total += abs(along) * half[k]
+    return total
 
 
 @compiled

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import join_contacts, take_contacts
 from bricksim_core.engines.mujoco.bodies import write_rotation
+from bricksim_core.engines.mujoco.braking import brake
 from bricksim_core.engines.mujoco.carrying import carrier, carry
 from bricksim_core.engines.mujoco.contact import ContactParameters, GeomTable
 from bricksim_core.engines.mujoco.index import SceneIndex
@@ -153,7 +154,7 @@ def step_cost(data: mujoco.MjData, bricks: int) -> float:
 
 
 def step_on_corners(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: float
 ) -> IntArray | None:
     """One MuJoCo step in which flat patches of contacts bear at their corners; returns the patches
     of its contacts if there are such; see `patches`."""
@@ -163,13 +164,15 @@ def step_on_corners(
         found = data.contact
         patches, saved = keep_corners(
             found.geom, found.frame, found.pos, found.dist, found.exclude, found.efc_address,
-            model.geom_bodyid, data.geom_xmat, geoms.other,
+            model.geom_bodyid, data.geom_xpos, data.geom_xmat, model.geom_size, geoms.other,
         )  # fmt: skip
         if saved:
             mujoco.mj_makeConstraint(model, data)
             mujoco.mj_island(model, data)
             mujoco.mj_projectConstraint(model, data)
             mujoco.mj_referenceConstraint(model, data)
+    if data.nefc:
+        brake(model, data, geoms, dt)
     mujoco.mj_step2(model, data)
     return patches if saved else None
 
