@@ -28,7 +28,14 @@ from bricksim_core.topology.layout import IntArray
 _BORNE = 2.0 / 3.0
 """Depth that boxes bear of that at which they are through each other by half."""
 _DEEPEST = _BORNE * 0.5 * (BRICK_HEIGHT + STUD_HEIGHT)
-"""Depth [m] at which any contact stops: that of a brick in the studs of another one."""
+"""Depth [m] in which any contact is to stop: that of a brick in the studs of another one."""
+_RESERVE = 1.0 / 3.0
+"""How much of what is left to that half may be used up where that is more: so nothing stops at
+once."""
+_AGAINST = -0.5
+"""Cosine of normals that are against each other."""
+_FLUNG = 10.0
+"""Closing speed [m/s] above which bodies that are pressed both ways are left to soft contacts."""
 _LANDING = 0.5
 """How much of its depth a body may use up in the step in which it comes to touch."""
 _HIT = 0.2
@@ -55,7 +62,7 @@ def brake(model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: floa
     if _any_hit(pair, address, geoms.other, speed):
         _brake(
             pair, whole(found.frame), whole(found.pos), whole(found.dist), address,
-            geoms.other, data.geom_xpos, data.geom_xmat, model.geom_size,
+            geoms.other, model.geom_bodyid, data.geom_xpos, data.geom_xmat, model.geom_size,
             speed, data.efc_KBIP, data.efc_aref, dt,
         )  # fmt: skip
 
@@ -80,6 +87,7 @@ def _brake(
     gap: Array,
     address: NDArray[np.int32],
     other: IntArray,
+    body_of: NDArray[np.int32],
     centre: Array,
     turn: Array,
     half: Array,
@@ -98,6 +106,7 @@ def _brake(
             made up.
         address: (N,) rows of their normals among the constraints, negative without any.
         other: (G,) what is no brick: not negative.
+        body_of: (G,) bodies of the geoms.
         centre: (G, 3) centres of the geoms [m].
         turn: (G, 9) their rotations, row by row.
         half: (G, 3) half extents [m].
@@ -114,7 +123,10 @@ def _brake(
         if closing <= _HIT:
             continue
         normal = frame[c, :3]
-        depth = _depth_of(normal, turn, half, a, b)
+        through = half_thickness(normal, turn[a], half[a]) + half_thickness(
+            normal, turn[b], half[b]
+        )
+        depth = min(_BORNE * through, _DEEPEST)
         way = closing * dt
         touching = (
             gap[c] <= 0.0
@@ -122,9 +134,14 @@ def _brake(
             and _inside(c, 0.5, position, gap, normal, centre[b], turn[b], half[b])
         )
         if touching:
-            left = max(depth + float(gap[c]), 0.0)
-            share = _share(way, left, way, left)
-            wanted[row] = max(wanted[row], share * closing / dt)
+            to_half = through + float(gap[c])
+            # Else it may be on its way out on the other side.
+            if to_half > 0.0 and (
+                closing < _FLUNG or not _squeezed(c, pair, frame, gap, address, body_of)
+            ):
+                left = max(depth + float(gap[c]), _RESERVE * to_half)
+                share = _share(way, left, way, left)
+                wanted[row] = max(wanted[row], share * closing / dt)
         else:
             # MuJoCo would stop it just where it touches.
             sunk = float(wanted[row]) * dt * dt
@@ -134,10 +151,29 @@ def _brake(
 
 
 @compiled
-def _depth_of(normal: Array, turn: Array, half: Array, a: int, b: int) -> float:
-    """How deep two boxes may be in each other along a normal [m]."""
-    through = half_thickness(normal, turn[a], half[a]) + half_thickness(normal, turn[b], half[b])
-    return min(_BORNE * through, _DEEPEST)
+def _squeezed(
+    c: int,
+    pair: NDArray[np.int32],
+    frame: Array,
+    gap: Array,
+    address: NDArray[np.int32],
+    body_of: NDArray[np.int32],
+) -> bool:
+    """Whether another contact pushes the same two bodies the other way: what stops them along both
+    would throw them. Arguments as in `_brake`."""
+    for d in range(len(gap)):
+        if address[d] < 0 or gap[d] > 0.0:
+            continue
+        along = 0.0
+        for i in range(3):
+            along += frame[c, i] * frame[d, i]
+        if (
+            along < _AGAINST
+            and body_of[pair[c, 0]] == body_of[pair[d, 0]]
+            and body_of[pair[c, 1]] == body_of[pair[d, 1]]
+        ):
+            return True
+    return False
 
 
 @compiled
