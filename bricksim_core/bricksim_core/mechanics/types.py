@@ -136,8 +136,8 @@ class ComponentSystem(Protocol):
         Args:
             tolerance: Error of the utilizations [-] up to which an earlier answer is given again
                 (status REUSED), provided that it is certain and that nothing is overloaded.
-                Where more than 0 is allowed, a model may give upper estimates of overloads that
-                would take long (status FALLBACK).
+                Where more than 0 is allowed, a model may estimate overloads that would take long
+                (status FALLBACK).
             loads: (N, 6) wrench that acts on each part from outside (gravity, contacts, inertia
                 forces -m a by d'Alembert), about the part's COM, component axes [N, N m]. Rows of
                 anchored parts are ignored: the world takes what is left.

@@ -37,6 +37,7 @@ from bricksim_core.mechanics.snapfit.limit import FEW_PARTS, NEVER, LimitProgram
 from bricksim_core.mechanics.snapfit.newton import NewtonSolver
 from bricksim_core.mechanics.snapfit.normal import NormalMatrix, face_edges, joint_edges
 from bricksim_core.mechanics.snapfit.pushes import pushes_of
+from bricksim_core.mechanics.snapfit.softened import soften
 from bricksim_core.mechanics.snapfit.spreading import spread
 from bricksim_core.mechanics.snapfit.whole import WholeProblem
 from bricksim_core.mechanics.snapfit.yielding import (
@@ -95,6 +96,9 @@ LARGE = 400
 
 _SEARCHING = 20.0
 """Cost of a search after which it is given up where a rough answer will do."""
+
+FEW_ENOUGH = 300
+"""Joints up to which softer ones are solved for where a rough answer will do: some 50 ms."""
 
 _SPREADING, _FEWEST_STEPS, _MOST_STEPS = 30.0, 10, 24
 """What spreading the overloads may cost then, and the fewest and most steps of that."""
@@ -378,9 +382,8 @@ class SnapFitSystem:
             yield _YIELDING * cost
             yielded = yield from self._yielding(displacements, free_loads, tolerance > 0.0)
         if yielded is None and tolerance > 0.0:
-            wrench = yield from self._spread(displacements, free_loads)
-            yielded = self._all_bonded(wrench)
-            status, message = SolveStatus.FALLBACK, "overloads are upper estimates"
+            yielded, message = yield from self._roughly(displacements, free_loads)
+            status = SolveStatus.FALLBACK
         if yielded is None:
             status, message = SolveStatus.FALLBACK, "the active set did not settle"
             try:
@@ -428,13 +431,21 @@ class SnapFitSystem:
         none = np.zeros(0, dtype=np.int64)
         return Yielded(wrench, np.zeros(len(self.pushes)), none, np.zeros(0))
 
-    def _spread(self, displacements: Array, free_loads: Array) -> Portions[Array]:
-        """(J, 6) what `spread` gives."""
+    def _roughly(self, displacements: Array, free_loads: Array) -> Portions[tuple[Yielded, str]]:
+        """Forces whose overloads are near the least ones, and in what they differ from them."""
         equations, structure = self._equations, self._structure
+        if len(self._limits.limit) <= FEW_ENOUGH:
+            found = yield from soften(equations, self._normal, free_loads)
+            if found is not None:
+                wrench, push = found
+                none = np.zeros(0, dtype=np.int64)
+                return Yielded(wrench, push, none, np.zeros(0)), "overloads are of softer joints"
         steps = round(_SPREADING / solve_cost(structure.size // 6))
         steps = min(max(steps, _FEWEST_STEPS), _MOST_STEPS)
-        limit = self._limits.limit
-        return spread(structure, equations.every, limit, free_loads, displacements, steps)
+        wrench = yield from spread(
+            structure, equations.every, self._limits.limit, free_loads, displacements, steps
+        )
+        return self._all_bonded(wrench), "overloads are upper estimates"
 
     def factor(self) -> Portions[None]:
         """Factors the bonded structure; see `ComponentSystem.factor`."""
