@@ -58,15 +58,17 @@ class FileReport:
         components: Rigid pieces.
         stable: Verdict.
         marginal: True: too close to the limit for a verdict.
+        unknown: True: no verdict, as forces are not known (`reasons` says which).
         max_utilization: Highest load over capacity.
         worst_connection: Id of the connection that has it, None without connections.
         worst_parts: Its lower and upper part.
-        safety_factor: Multiple of all loads at which it fails; None if not asked for or not found.
+        safety_factor: Multiple of all loads at which it fails; None if neither asked for nor needed
+            for the verdict, or not found.
         safety_factor_lacks: Why there is none although nobody said that there should be none.
         mechanism: Connections that give way there.
         breaking: Overloaded connections that come apart first.
         bypassed: Overloaded connections whose parts others hold together.
-        reasons: Why it is unstable.
+        reasons: Why it is unstable, or its forces are not known.
         skipped: What the reader left out.
         solve_ms: Time of building and solving the equations [ms].
         total_ms: Time from file to verdict [ms], without the safety factor.
@@ -81,6 +83,7 @@ class FileReport:
     components: int = 0
     stable: bool = False
     marginal: bool = False
+    unknown: bool = False
     max_utilization: float = float("nan")
     worst_connection: int | None = None
     worst_parts: tuple[int, int] | None = None
@@ -132,9 +135,15 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         limit=wanted or None,
     )
     total = time.perf_counter() - start - analysis.limit_time
-    factor = analysis.safety_factor if wanted else None
-    if factor is not None and math.isnan(factor):
-        factor, lacks = None, "the solver did not find it"
+    factor: float | None = analysis.safety_factor
+    if not math.isnan(factor):
+        lacks = ""
+    else:
+        factor = None
+        if not analysis.solved:
+            lacks = "not all forces are known"
+        elif wanted:
+            lacks = "the solver did not find it"
     worst = analysis.worst_connection
     connection = None if worst is None else structure.graph.connection(worst)
     report = FileReport(
@@ -143,6 +152,7 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         components=len(structure.graph.component_ids),
         stable=analysis.stable,
         marginal=analysis.marginal,
+        unknown=analysis.unknown,
         max_utilization=analysis.max_utilization,
         worst_connection=worst,
         worst_parts=None if connection is None else (connection.stud_part, connection.hole_part),
@@ -180,6 +190,8 @@ def verdict(report: FileReport) -> str:
         return "error"
     if report.marginal:
         return "marginal"
+    if report.unknown:
+        return "unknown"
     return "stable" if report.stable else "unstable"
 
 

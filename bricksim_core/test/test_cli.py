@@ -188,7 +188,39 @@ def test_analyze_reads_names_from_a_list(cli, tmp_path):
     assert code == 0
     objects = [json.loads(line) for line in out.splitlines()]
     assert [o["file"] for o in objects] == [STANDS, GUITAR]
-    assert objects[0]["safety_factor"] is None
+    # Of the first it decides the verdict.
+    assert objects[0]["safety_factor"] == pytest.approx(1.0425, rel=1e-3)
+    assert objects[1]["safety_factor"] is None and objects[1]["safety_factor_lacks"] == ""
+
+
+def test_a_large_batch_tells_the_safety_factors_that_decide_and_why_others_lack(cli):
+    code, out, _ = cli("analyze", "--json", *[STANDS, GUITAR] * 11)
+    objects = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and len(objects) == 22
+    decided, left = objects[0], objects[1]
+    assert decided["max_utilization"] > 0.9
+    assert decided["safety_factor"] == pytest.approx(1.0425, rel=1e-3)
+    assert decided["safety_factor_lacks"] == "" and decided["mechanism"]
+    assert left["safety_factor"] is None
+    assert left["safety_factor_lacks"] == "not looked for in more than 20 files unless asked for"
+    text = cli("analyze", *[STANDS, GUITAR] * 11)[1]
+    assert text.count("not looked for in more than 20 files") == 1
+    assert text.splitlines()[1].split()[-2] == "1.04"
+
+
+def test_what_lies_on_others_in_an_unknown_way_gets_no_verdict(cli, tmp_path):
+    """A 2x4 brick on two tiles."""
+    file = tmp_path / "plank.ldr"
+    tiles = "".join(f"1 1 {x} -8 0 1 0 0 0 1 0 0 0 1 3070b.dat\n" for x in (-30, 30))
+    file.write_text(f"0 plank\n{tiles}1 4 0 -32 -10 1 0 0 0 1 0 0 0 1 3001.dat\n")
+    code, out, _ = cli("analyze", "--json", "--baseplate", "none", file)
+    data = json.loads(out)
+    assert code == 1 and data["unknown"] and not data["stable"] and not data["marginal"]
+    assert data["safety_factor"] is None
+    assert data["safety_factor_lacks"] == "not all forces are known"
+    assert "part 3 lies on part 1 without a connection" in data["reasons"][0]
+    _, out, _ = cli("analyze", "--baseplate", "none", file)
+    assert out.splitlines()[1].split()[3] == "unknown"
 
 
 def test_what_never_fails_is_told_from_what_was_not_asked_for(cli, tmp_path):

@@ -25,8 +25,10 @@ from bricksim_core.experiments.setup import (
     standing,
 )
 from bricksim_core.formats import parse_structure, read_structure
+from bricksim_core.parts import BrickShape
 from bricksim_core.simulator import SimulatorConfig
 from bricksim_core.spatial import transform
+from bricksim_core.topology import BrickTopologyGraph, Structure
 
 DATA = Path(__file__).parent / "data"
 CRANE = Path(create_engine.__code__.co_filename).parents[1] / "data" / "crane.json"
@@ -214,6 +216,22 @@ def test_impossible_presses_are_refused(options, message):
 
 
 # -- pull -----------------------------------------------------------------------------------
+
+
+def test_the_limit_is_not_known_where_the_bearers_shares_are_not():
+    """A brick on the smooth tops of two towers, which it need not load alike."""
+    graph = BrickTopologyGraph()
+    poses = {}
+    for place in (0.0, 0.048):
+        foot = graph.add_part(BrickShape(2, 2))
+        top = graph.add_part(BrickShape(2, 2, 1, has_studs=False))
+        graph.connect(foot, top, (0, 0), 0)
+        poses[graph.component_of(foot)] = transform([place, 0.0, 0.0])
+    brick_id = graph.add_part(BrickShape(8, 2))
+    poses[graph.component_of(brick_id)] = transform([0.0, 0.0, 0.0128])
+    result = pull(Structure(graph, poses), brick_id, force=0.05, direction=(0.0, 0.0, -1.0))
+    assert math.isnan(result.limit) and result.overloaded == ()
+    assert result.break_force is None
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,8 @@ def fill_analysis(
     response.verdict = codes.STABLE if analysis.stable else codes.UNSTABLE
     if analysis.marginal:
         response.verdict = codes.MARGINAL
+    if analysis.unknown:
+        response.verdict = codes.UNKNOWN
     ids = sorted(analysis.utilization)
     worst = analysis.worst_connection
     reasons = [*analysis.reasons, *notes]

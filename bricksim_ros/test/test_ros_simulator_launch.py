@@ -87,6 +87,16 @@ def _interlaced() -> str:
     return format_structure(Structure(graph, poses), "topology")
 
 
+def _bridge(end: float) -> str:
+    """A plank on two tiles on the ground, in the middle and at an end [m] of it."""
+    graph = BrickTopologyGraph()
+    tile = BrickShape(1, 1, 1, has_studs=False)
+    parts = [graph.component_of(graph.add_part(s)) for s in (tile, tile, BrickShape(8, 1))]
+    places = ([0.0, 0.0, 0.0], [end, 0.0, 0.0], [0.0, 0.0, 0.0032])
+    poses = {part: transform(place) for part, place in zip(parts, places, strict=True)}
+    return format_structure(Structure(graph, poses), "topology")
+
+
 FRAME = 1.0 / 60.0
 
 
@@ -337,6 +347,16 @@ def test_the_analysis_tells_what_moves_and_a_structure_at_rest_is_stable(ros: Ro
     # 0.2 s of free fall
     assert answer.success and f"part {falling} " in answer.message
     assert "moving at 1.9" in answer.message or "moving at 2" in answer.message
+
+
+@with_simulator
+def test_the_analysis_says_where_it_does_not_know_the_forces(ros: RosClient) -> None:
+    answer = ros.call(srv.AnalyzeStability, "bricksim/analyze_stability", text=_bridge(0.024))
+    assert answer.success and answer.verdict == srv.AnalyzeStability.Response.UNKNOWN
+    assert "not analysed: part 2 lies on part 0 without a connection" in answer.message
+    assert math.isnan(answer.safety_factor)
+    answer = ros.call(srv.AnalyzeStability, "bricksim/analyze_stability", text=_bridge(0.1))
+    assert (answer.verdict, answer.message) == ("stable", "")  # on the middle one alone
 
 
 @with_simulator

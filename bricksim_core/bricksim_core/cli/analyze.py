@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +39,7 @@ _SHOWN = 12
 SAFETY_FACTOR_UP_TO = 20
 """Files up to which the safety factor is found unless it is asked for: it takes longer than the
 verdict."""
+_TOO_MANY = f"not looked for in more than {SAFETY_FACTOR_UP_TO} files unless asked for"
 
 
 def command(
@@ -94,27 +95,31 @@ def command(
     """Say whether structures stand, and how much of its capacity each connection uses.
 
     A utilization of 1 is the limit, 1.2 is 20 % too much. `marginal` means too close to the limit
-    for a verdict (0.9 to 1.1). In JSON `safety_factor` is "infinity" where loads of this kind never
-    fail the structure, and null where it was not asked for or not found; `safety_factor_lacks` says
-    why. Exit code: 0 all stable, 1 some unstable, 2 error (the other files are still analysed).
+    for a verdict (0.9 to 1.1), `unknown` that forces are not known, as where a piece lies on
+    several parts without a connection. In JSON `safety_factor` is "infinity" where loads of this
+    kind never fail the structure, and null where it was not asked for or not found;
+    `safety_factor_lacks` says why. Exit code: 0 all stable, 1 some not, 2 error (the other files
+    are still analysed).
     """
     names = [*(files or []), *_listed(files_from)]
     if not names:
         raise typer.BadParameter("no files, expected at least one (or --files-from)")
+    many = safety_factor is None and len(names) > SAFETY_FACTOR_UP_TO
     options = AnalysisOptions(
         model=model,
         loads=_loads(load or []),
         baseplate=parse_baseplate(baseplate),
         strict=strict,
         gravity=gravity,
-        safety_factor=(
-            False if safety_factor is None and len(names) > SAFETY_FACTOR_UP_TO else safety_factor
-        ),
+        safety_factor=False if many else safety_factor,
     )
     pictures = None if picture is None else _picture_files(names, picture)
     reports: list[FileReport] = []
     with progress("analysing", len(names)) as show:
         for report in analyze_files(names, options, pictures, workers=jobs):
+            if many and not report.error and report.safety_factor is None:
+                lacks = report.safety_factor_lacks or _TOO_MANY
+                report = replace(report, safety_factor_lacks=lacks)
             reports.append(report)
             show(len(reports))
             if json:
@@ -159,7 +164,7 @@ def _print(reports: Sequence[FileReport]) -> None:
     for report in reports:
         for reason in report.reasons:
             print(f"{report.file}: {reason}")
-        if report.safety_factor_lacks:
+        if report.safety_factor_lacks not in ("", _TOO_MANY):
             print(f"{report.file}: no safety factor: {report.safety_factor_lacks}")
         if report.breaking:
             print(f"{report.file}: comes apart at {_named(report.breaking)}")
@@ -170,6 +175,8 @@ def _print(reports: Sequence[FileReport]) -> None:
             print(f"{report.file}: skipped {skipped}")
         if report.picture:
             print(f"{report.file}: picture in {report.picture}")
+    if any(r.safety_factor_lacks == _TOO_MANY for r in reports):
+        print(f"no safety factor where the verdict needs none: {_TOO_MANY}")
 
 
 def _named(connections: Sequence[int]) -> str:

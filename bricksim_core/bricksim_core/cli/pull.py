@@ -96,6 +96,8 @@ def command(
     else:
         if math.isinf(result.limit):
             print(f"statics: part {part} holds {force:g} N")
+        elif math.isnan(result.limit):
+            print("statics: not known: pieces lie on others without a connection")
         else:
             pairs = ", ".join(f"{a} – {b}" for a, b in result.overloaded[:5])
             print(f"statics: part {part} holds {result.limit:.4g} N; beyond it gives way: {pairs}")

@@ -48,7 +48,8 @@ class PullResult:
     Attributes:
         force: Greatest force that was tried [N].
         limit: Statics: force at which the structure's verdict turns to unstable [N]; inf if that is
-            beyond `force`, 0 if it does not stand without it.
+            beyond `force`, 0 if it does not stand without it, NaN if that is not known
+            (`analyze`).
         overloaded: Statics: connections beyond their capacity just above that force, the worst
             first, as (lower part, upper part).
         break_force: Simulation: force when the first connection broke [N]; None if none did.
@@ -153,8 +154,8 @@ def static_limit(
     every load between them.
 
     Returns:
-        The force [N] (inf: more than ``force``; 0: unstable without it) and the connections that
-        are overloaded just above it, as (lower part, upper part), the worst first.
+        The force [N] (inf: more than ``force``; 0: unstable without it; NaN: not known) and the
+        connections that are overloaded just above it, as (lower part, upper part), the worst first.
     """
 
     def verdict(size: float) -> Analysis:
@@ -173,13 +174,15 @@ def static_limit(
         failing = verdict(high)
         if failing.stable:
             return math.inf, ()
-        while high - low > PRECISION * high:
+        while high - low > PRECISION * high and not failing.unknown:
             middle = 0.5 * (low + high)
             analysis = verdict(middle)
             if analysis.stable:
                 low = middle
             else:
                 high, failing = middle, analysis
+    if failing.unknown:
+        return math.nan, ()
     over = sorted((-u, i) for i, u in failing.utilization.items() if u > OVERLOAD_FROM)
     if not over and failing.worst_connection is not None:
         # Just at the limit; the verdict turns within the solver's tolerance.

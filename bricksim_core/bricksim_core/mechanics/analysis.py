@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, SupportsIndex, get_args
 
 import numpy as np
@@ -16,6 +16,7 @@ from bricksim_core.errors import BrickSimError, StructureError
 from bricksim_core.mechanics.geometry import GROUND_TOLERANCE
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY, gravity_loads
 from bricksim_core.mechanics.models import get_model
+from bricksim_core.mechanics.resting import EDGE, TOUCHING, Touch, area, footing, top_down, touches
 from bricksim_core.mechanics.selection import Selection, select_breaks
 from bricksim_core.mechanics.types import (
     ConnectionModel,
@@ -26,7 +27,7 @@ from bricksim_core.mechanics.types import (
     VerdictLimits,
 )
 from bricksim_core.parts import PLATE_HEIGHT, STUD_PITCH
-from bricksim_core.spatial import Array
+from bricksim_core.spatial import Array, transform_points
 from bricksim_core.topology.layout import ComponentLayout, IntArray
 from bricksim_core.topology.structure import Structure
 from bricksim_core.values import as_numbers, shown
@@ -60,7 +61,7 @@ class ComponentAnalysis:
         component: Component id.
         part_ids: (N,) part ids.
         connection_ids: (C,) connection ids; order of the solution's rows.
-        supported: True if the world holds a part or the ground carries one.
+        supported: True if the world holds a part, or the ground or another component carries one.
         solution: Internal forces, in component axes.
         contacts: Where the contact forces of the solution act.
         limit: At which multiple of its loads it fails, and how; None if that was not asked for.
@@ -88,6 +89,11 @@ class ComponentAnalysis:
     breaking: tuple[int, ...]
     bypassed: tuple[int, ...]
 
+    @property
+    def unknown(self) -> bool:
+        """True if its forces are not known: nothing may be concluded."""
+        return self.solution.status is SolveStatus.FAILED
+
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
@@ -114,14 +120,22 @@ class Analysis:
 
     @property
     def marginal(self) -> bool:
-        """True if a component is too close to its limit for a verdict and none clearly fails."""
-        failing = any(not c.stable and not c.marginal for c in self.components)
-        return not failing and any(c.marginal for c in self.components)
+        """True if a component is too close to its limit for a verdict and all others carry their
+        loads."""
+        return any(c.marginal for c in self.components) and all(
+            c.stable or c.marginal for c in self.components
+        )
+
+    @property
+    def unknown(self) -> bool:
+        """True if the forces of a component are not known and no other one clearly fails."""
+        failing = any(not (c.stable or c.marginal or c.unknown) for c in self.components)
+        return not failing and not self.solved
 
     @property
     def solved(self) -> bool:
         """True if every component's forces were found; else nothing may be concluded."""
-        return all(c.solution.status is not SolveStatus.FAILED for c in self.components)
+        return not any(c.unknown for c in self.components)
 
     @property
     def utilization(self) -> dict[int, float]:
@@ -176,10 +190,21 @@ class Analysis:
     @property
     def safety_factor(self) -> float:
         """Multiple of the loads at which the first component fails: inf if none ever does, 0 if one
-        cannot carry them at any size, NaN if it was not asked for or not found."""
-        return float(
-            np.min([np.nan if c.limit is None else c.limit.factor for c in self.components])
-        )
+        cannot carry them at any size, NaN if it was not asked for or not found.
+
+        Components for which it was not looked for may have no greater utilization than it allows.
+        """
+        least, bound = np.inf, np.inf
+        for c in self.components:
+            if c.limit is not None and not np.isnan(c.limit.factor):
+                least = min(least, c.limit.factor)
+            elif not c.stable:
+                bound = 0.0
+            elif c.max_utilization > 0.0:
+                # Its forces, so many times greater, are still within all limits.
+                bound = min(bound, 1.0 / c.max_utilization)
+        found = any(c.limit is not None for c in self.components)
+        return float(least) if found and least <= bound else np.nan
 
     @property
     def mechanism(self) -> tuple[int, ...]:
@@ -213,7 +238,11 @@ def analyze(
 ) -> Analysis:
     """Analyses a structure at rest where it stands.
 
-    Components are analysed one by one; that one leans on another is not seen.
+    Components are analysed one by one, from the top down. What lies on others without a connection
+    passes on its loads where statics alone says how: upright ones to the one part on which it
+    lies, or to parts that the world holds. Elsewhere its forces and those of what bears it are not
+    known (`unknown`): where it lies on several parts, on an edge or on studs' tops, or is pushed
+    sideways. Sides that touch sides bear nothing.
 
     Args:
         structure: Parts, connections and poses.
@@ -249,55 +278,170 @@ def analyze(
     for part_id in wrenches:
         structure.check_part(part_id)
 
-    components, build_time, limit_time = [], 0.0, 0.0
-    for component_id in graph.component_ids:
-        layout = graph.layout(component_id)
-        world_T_component = structure.component_poses[component_id]
-        anchored = np.isin(layout.part_ids, list(structure.fixed))
+    task = _Task(structure, support, connection_model, limit, vector, wrenches)
+    components = task.analysed()
+    return Analysis(
+        model=connection_model.name,
+        components=components,
+        build_time=task.build_time,
+        solve_time=sum(c.solution.solve_time for c in components),
+        limit_time=task.limit_time,
+    )
+
+
+class _Task:
+    """One analysis under way: components from the top down, each with what it bears.
+
+    Attributes:
+        build_time: Wall time of building equations up to now [s].
+        limit_time: Wall time of limit analyses up to now [s].
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        support: Support,
+        model: ConnectionModel,
+        limit: bool | None,
+        gravity: Array,
+        wrenches: Mapping[int, Array],
+    ) -> None:
+        self.build_time = self.limit_time = 0.0
+        self._structure = structure
+        self._support = support
+        self._model = model
+        self._limit = limit
+        self._gravity = gravity
+        self._wrenches = dict(wrenches)
+        self._held = frozenset() if support == "ground" else structure.fixed
+        self._touches = touches(structure)
+        self._lying: set[int] = set()
+        self._open: dict[int, Touch] = {}
+
+    def analysed(self) -> tuple[ComponentAnalysis, ...]:
+        """All components, by id."""
+        found: dict[int, ComponentAnalysis] = {}
+        for group in top_down(self._structure.graph.component_ids, self._touches):
+            for component in group:
+                found[component] = self._component(component, mutual=len(group) > 1)
+        return tuple(found[component] for component in self._structure.graph.component_ids)
+
+    def _component(self, component: int, mutual: bool) -> ComponentAnalysis:
+        """One component, after those that lie on it; ``mutual``: some lie on each other."""
+        layout = self._structure.graph.layout(component)
+        pose = self._structure.component_poses[component]
+        anchored = np.isin(layout.part_ids, list(self._held))
         ground = None
-        if support == "ground":
-            anchored[:] = False
-        if support != "fixed" and not anchored.any():
-            defined = structure.ground if support == "auto" else None
-            ground = _ground_height(layout, world_T_component, defined)
+        if self._support != "fixed" and not anchored.any():
+            defined = self._structure.ground if self._support == "auto" else None
+            ground = _ground_height(layout, pose, defined)
+        loads = _static_loads(layout, pose[:3, :3], self._gravity, self._wrenches)
+        below = [t for t in self._touches if t.upper == component]
+        touching = [t for t in self._touches if component in (t.upper, t.lower)]
+        unknown = touching[0] if mutual else self._open.get(component)
+        total, inside = np.zeros(6), np.inf
+        if below and not anchored.any() and self._lies(layout, pose, ground, below):
+            self._lying.add(component)
+            total = _resultant(layout, pose, loads)
+            inside = footing(below, total)
+            feet = {t.upper_part for t in below}
+            if inside < -EDGE or len(feet) == 1:
+                # The loads of what is rigid act inside of what bears it: the rest hangs on that.
+                anchored, ground = np.isin(layout.part_ids, list(feet)), None
+            else:
+                ground = _ground_height(layout, pose, None)
+                if ground is None or not _borne_everywhere(layout, below):
+                    inside = np.nan
+            if np.isnan(inside):
+                unknown = unknown or below[0]
+        tipping = _tipping(below) if inside < -EDGE else ""
+        analysis = self._judged(component, layout, anchored, ground, loads, tipping)
+        if abs(inside) <= EDGE:
+            analysis = replace(analysis, marginal=True)
+        if unknown is None and not analysis.stable and not analysis.marginal:
+            # What others do to it may help.
+            unknown = next((t for t in touching if t.upper not in self._lying), None)
+        if unknown is not None:
+            analysis = _not_analysed(analysis, unknown)
+        self._pass_on(analysis, below, None if tipping else total)
+        return analysis
+
+    def _lies(
+        self, layout: ComponentLayout, pose: Array, ground: float | None, below: Sequence[Touch]
+    ) -> bool:
+        """True if others carry a component, or share in carrying it, and not the ground alone."""
+        if ground is None:
+            return True
+        if self._support == "auto" and self._structure.ground is not None:
+            return not _touches(layout, ground, TOUCHING)
+        sole = float((pose @ layout.component_T_parts)[:, 2, 3].min())
+        return any(abs(t.bottom - sole) <= TOUCHING for t in below)
+
+    def _judged(
+        self,
+        component: int,
+        layout: ComponentLayout,
+        anchored: NDArray[np.bool_],
+        ground: float | None,
+        loads: Array,
+        tipping: str,
+    ) -> ComponentAnalysis:
+        """The analysis of a component with known supports and loads."""
+        verdict = self._model.verdict
         start = time.perf_counter()
-        system = connection_model.system(layout, anchored, ground)
-        build_time += time.perf_counter() - start
-        part_loads = _static_loads(layout, world_T_component[:3, :3], vector, wrenches)
-        solution = system.solve(part_loads)
+        system = self._model.system(layout, anchored, ground)
+        self.build_time += time.perf_counter() - start
+        solution = system.solve(loads)
         start = time.perf_counter()
         supported = bool(anchored.any()) or _touches(layout, ground)
         limit_load = None
-        if limit or (limit is None and _is_close(solution, layout, connection_model.verdict)):
+        if self._limit or (self._limit is None and _is_close(solution, layout, verdict)):
             # Nothing carries an unsupported component's load, however small.
-            limit_load = system.safety_factor(part_loads) if supported else LimitLoad(0.0, ())
-        limit_time += time.perf_counter() - start
-        components.append(
-            _judge(
-                component_id,
-                layout,
-                supported,
-                solution,
-                system.contacts,
-                limit_load,
-                connection_model.verdict,
-                select_breaks(
-                    anchored,
-                    layout.stud_index,
-                    layout.hole_index,
-                    solution.utilization,
-                    solution.utilization > connection_model.verdict.utilization,
-                    system.strength,
-                ),
-            )
+            carried = supported and not tipping
+            limit_load = system.safety_factor(loads) if carried else LimitLoad(0.0, ())
+        self.limit_time += time.perf_counter() - start
+        return _judge(
+            component,
+            layout,
+            supported,
+            tipping,
+            solution,
+            system.contacts,
+            limit_load,
+            verdict,
+            select_breaks(
+                anchored,
+                layout.stud_index,
+                layout.hole_index,
+                solution.utilization,
+                solution.utilization > verdict.utilization,
+                system.strength,
+            ),
         )
-    return Analysis(
-        model=connection_model.name,
-        components=tuple(components),
-        build_time=build_time,
-        solve_time=sum(c.solution.solve_time for c in components),
-        limit_time=limit_time,
-    )
+
+    def _pass_on(
+        self, analysis: ComponentAnalysis, below: Sequence[Touch], total: Array | None
+    ) -> None:
+        """Hands on what a component does to those below it, or that this is not known.
+
+        Args:
+            analysis: The component.
+            below: Where it lies on others.
+            total: (6,) its loads [N] and their torque about the world's origin [N m]; None: it
+                falls.
+        """
+        free = [t for t in below if t.lower_part not in self._held]
+        lies = analysis.component in self._lying
+        if not free or (not lies and (analysis.stable or analysis.marginal)):
+            return  # what stands by itself needs no push
+        bearer, *others = {t.lower_part for t in below}
+        if not lies or analysis.unknown or others or total is None:
+            self._open |= {t.lower: t for t in free}
+            return
+        shape = self._structure.graph.part(bearer).shape
+        com = transform_points(self._structure.part_poses()[bearer], shape.com)
+        wrench = np.concatenate([total[:3], total[3:] - np.cross(com, total[:3])])
+        self._wrenches[bearer] = self._wrenches.get(bearer, np.zeros(6)) + wrench
 
 
 def _gravity_vector(gravity: float | ArrayLike) -> Array:
@@ -360,10 +504,68 @@ def _ground_height(
     return float(defined - world_T_component[2, 3])
 
 
-def _touches(layout: ComponentLayout, ground: float | None) -> bool:
+def _touches(
+    layout: ComponentLayout, ground: float | None, tolerance: float = GROUND_TOLERANCE
+) -> bool:
     if ground is None:
         return False
-    return bool(np.any(np.abs(layout.grids[:, 2] * PLATE_HEIGHT - ground) <= GROUND_TOLERANCE))
+    return bool(np.any(np.abs(layout.grids[:, 2] * PLATE_HEIGHT - ground) <= tolerance))
+
+
+def _resultant(layout: ComponentLayout, world_T_component: Array, loads: Array) -> Array:
+    """(6,) sum of (N, 6) loads, torque about the world's origin, world axes."""
+    rotation = world_T_component[:3, :3]
+    forces, torques = loads[:, :3] @ rotation.T, loads[:, 3:] @ rotation.T
+    coms = transform_points(world_T_component, layout.coms)
+    return np.concatenate([forces.sum(axis=0), (torques + np.cross(coms, forces)).sum(axis=0)])
+
+
+def _borne_everywhere(layout: ComponentLayout, below: Sequence[Touch]) -> bool:
+    """True if a component lies on others with all of its lowest faces and nothing else."""
+    lowest = layout.grids[:, 2] == layout.grids[:, 2].min()
+    sole = set(layout.part_ids[lowest].tolist())
+    sides = layout.dimensions[lowest, :2] * STUD_PITCH
+    borne = sum(area(t.corners) for t in below)
+    return sole.issuperset(t.upper_part for t in below) and bool(
+        borne >= (1.0 - _EQUAL) * sides.prod(axis=1).sum()
+    )
+
+
+def _tipping(below: Sequence[Touch]) -> str:
+    bearers = ", ".join(map(str, sorted({t.lower_part for t in below})))
+    return f"only lies on part {bearers} and tips over the edge or lifts off"
+
+
+def _not_analysed(analysis: ComponentAnalysis, touch: Touch) -> ComponentAnalysis:
+    """What may be said of a component on which a force acts that is not known."""
+    reason = (
+        f"part {touch.upper_part} lies on part {touch.lower_part} without a connection, the force"
+        " between them is not known"
+    )
+    solution = replace(
+        analysis.solution,
+        status=SolveStatus.FAILED,
+        message=reason,
+        utilization=np.full_like(analysis.solution.utilization, np.nan),
+        imbalance=np.nan,
+    )
+    return replace(
+        analysis,
+        solution=solution,
+        limit=None,
+        max_utilization=np.nan,
+        stable=False,
+        marginal=False,
+        reason=f"{_name(analysis.part_ids)}: not analysed: {reason}",
+        breaking=(),
+        bypassed=(),
+    )
+
+
+def _name(part_ids: IntArray) -> str:
+    """A component in words."""
+    others = len(part_ids) - 1
+    return f"part {part_ids[0]}" + (f" and the {others} connected to it" if others else "")
 
 
 def _is_close(solution: Solution, layout: ComponentLayout, verdict: VerdictLimits) -> bool:
@@ -392,6 +594,7 @@ def _judge(
     component_id: int,
     layout: ComponentLayout,
     supported: bool,
+    tipping: str,
     solution: Solution,
     contacts: ContactVertices,
     limit: LimitLoad | None,
@@ -401,11 +604,11 @@ def _judge(
     utilization = solution.utilization
     highest = float(utilization.max(initial=0.0))
     balanced = solution.imbalance <= verdict.imbalance
-    name = f"part {layout.part_ids[0]}"
-    if len(layout.part_ids) > 1:
-        name += f" and the {len(layout.part_ids) - 1} connected to it"
+    name = _name(layout.part_ids)
     if solution.status is SolveStatus.FAILED:
         reason = f"{name}: no solver found the internal forces ({solution.message})"
+    elif tipping:
+        reason = f"{name}: {tipping}"
     elif not supported:
         reason = f"{name}: not supported: no part is held, and none stands upright on the ground"
     elif not balanced:
@@ -426,6 +629,7 @@ def _judge(
         max_utilization=highest,
         stable=not reason,
         marginal=supported
+        and not tipping
         and balanced
         and verdict.marginal_low <= _load_share(highest, limit) <= verdict.marginal_high,
         reason=reason,
