@@ -92,7 +92,7 @@ def _bridge(end: float) -> str:
     graph = BrickTopologyGraph()
     tile = BrickShape(1, 1, 1, has_studs=False)
     parts = [graph.component_of(graph.add_part(s)) for s in (tile, tile, BrickShape(8, 1))]
-    places = ([0.0, 0.0, 0.0], [end, 0.0, 0.0], [0.0, 0.0, 0.0032])
+    places = ([0.0, 0.0, 0.0], [end, 0.0, 0.0], [-0.028, 0.0, 0.0032])
     poses = {part: transform(place) for part, place in zip(parts, places, strict=True)}
     return format_structure(Structure(graph, poses), "topology")
 
