@@ -8,6 +8,8 @@ import math
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -41,6 +43,23 @@ def test_built_structures_get_their_known_outcome(name, stands):
     assert report.safety_factor is not None and (report.safety_factor >= 1.0) is stands
     assert bool(report.reasons) is not stands
     assert 0.0 < report.solve_ms <= report.total_ms
+
+
+@pytest.mark.parametrize("model", ["default", "paper"])
+def test_the_first_file_of_a_process_takes_as_long_as_the_second(model, tmp_path):
+    pieces = tmp_path / "pieces.txt"
+    pieces.write_text("2x2 (0,0,0)\n2x2 (2,0,0)\n")
+    code = (
+        "from bricksim_core.batch import AnalysisOptions, analyze_file\n"
+        f"for file in {[str(DATA / 'stablelego' / 'stair_20.json'), str(pieces)]}:\n"
+        f"    options = AnalysisOptions(model={model!r}, baseplate=None)\n"
+        "    print(*(analyze_file(file, options).total_ms for _ in range(4)))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for line in run.stdout.splitlines():
+        first, *others = map(float, line.split())
+        # Loading a single loop takes longer than the rest of this.
+        assert first < 3.0 * max(others) + 20.0
 
 
 def test_report_counts_bricks_without_the_plate():
