@@ -154,10 +154,18 @@ def step_cost(data: mujoco.MjData, bricks: int) -> float:
 
 
 def step_on_corners(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: float
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: float, alone: bool
 ) -> IntArray | None:
     """One MuJoCo step in which flat patches of contacts bear at their corners; returns the patches
-    of its contacts if there are such; see `patches`."""
+    of its contacts if there are such; see `patches`.
+
+    Args:
+        model: The model.
+        data: Its state.
+        geoms: What the geoms are.
+        dt: Length of the step [s].
+        alone: Whether no two bodies can meet: their hits are braked.
+    """
     mujoco.mj_step1(model, data)
     patches, saved = None, 0
     if data.ncon > FEW:
@@ -171,7 +179,7 @@ def step_on_corners(
             mujoco.mj_island(model, data)
             mujoco.mj_projectConstraint(model, data)
             mujoco.mj_referenceConstraint(model, data)
-    if data.nefc:
+    if data.nefc and not alone:
         brake(model, data, geoms, dt)
     mujoco.mj_step2(model, data)
     return patches if saved else None
