@@ -331,12 +331,17 @@ def test_drop_writes_summary_strip_and_video(cli, tmp_path):
     data = json.loads((out_folder / "summary.json").read_text())
     assert sorted(p for piece in data["pieces"] for p in piece) == list(range(1, 29))
     assert data["bricks"] == 28 and data["seconds"] == pytest.approx(0.5)
-    assert {"mean", "median", "p99", "max"} == set(data["frame_ms"])
+    assert {"mean", "median", "p99", "max", "loading"} == set(data["frame_ms"])
     for change in data["broken"]:
         assert {"time", "stud_part", "hole_part", "utilization", "force", "cause"} <= set(change)
     with av.open(str(out_folder / "video.mp4")) as file:
         assert sum(1 for _ in file.decode(video=0)) == 16
     assert Image.open(out_folder / "strip.png").size[1] == 480
+    (out_folder / "notes.txt").write_text("mine")
+    again = cli("drop", GUITAR, "--seconds", "0.1", "--no-video", "--out", out_folder)
+    assert again[0] == 0
+    left = sorted(p.name for p in out_folder.iterdir())
+    assert left == ["notes.txt", "strip.png", "summary.json"]
 
 
 def test_drop_keeps_other_files_and_changes_nothing_when_it_fails(cli, tmp_path):

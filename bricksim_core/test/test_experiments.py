@@ -14,6 +14,7 @@ import pytest
 from bricksim_core.engines import create_engine
 from bricksim_core.errors import BrickSimError, CollisionError, EngineError, UnknownIdError
 from bricksim_core.events import EventKind
+from bricksim_core.experiments import recording
 from bricksim_core.experiments.drop import drop
 from bricksim_core.experiments.film import film, film_strip, moments, nearest, varied_colors
 from bricksim_core.experiments.press import CLEARANCE, press, stacked
@@ -122,6 +123,18 @@ def test_impossible_drops_are_refused(options, message):
 def test_unknown_engine_is_refused():
     with pytest.raises(EngineError, match="engine is 'bullet'"):
         drop(brick(), engine="bullet")
+
+
+def test_frames_that_load_loops_are_no_frame_times(monkeypatch):
+    """A loop is ready that was not before the fifth frame."""
+    frames = iter(range(100))
+    monkeypatch.setattr(recording, "loaded", lambda: {"loop": int(next(frames) >= 5)})
+    film = drop(brick(), height=0.001, seconds=0.2)
+    assert np.flatnonzero(film.loading).tolist() == [4] and len(film.timings) == 12
+    times = np.array([1e3 * t.total for t in film.timings])
+    statistics = film.frame_times()
+    assert statistics["loading"] == pytest.approx(times[4])
+    assert statistics["mean"] == pytest.approx(np.delete(times, 4).mean())
 
 
 # -- press ----------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ LOAD_SHARE = 0.7
 """Load on the hook in the second picture, as a share of what statics allows."""
 DROP_HEIGHT = 0.144
 DROP_TILT = (0.0, 90.0, 0.0)
+RESULTS = ("crane.png", "pull.png", "load.png", "drop.png", "drop.mp4")
+"""What it may write besides the summary."""
 
 
 def command(
@@ -51,7 +53,7 @@ def command(
     structure = read_structure(STRUCTURE)
     config = replace(UNHURRIED, model=model)
     bricks = len(structure.graph)
-    with output_folder(out) as folder, progress("demo", 1.0) as show:
+    with output_folder(out, RESULTS) as folder, progress("demo", 1.0) as show:
         pictures = Pictures(folder)
         own = analyze(structure, model=model)
         caption = f"{bricks} parts · safety factor {number(own.safety_factor)}"

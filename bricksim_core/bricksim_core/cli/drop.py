@@ -65,13 +65,13 @@ def command(
     plate = parse_baseplate(baseplate)
 
     from bricksim_core.cli.output_folder import LAST, output_folder
-    from bricksim_core.cli.summaries import recording_data, write_film, write_json
+    from bricksim_core.cli.summaries import FILM, recording_data, write_film, write_json
     from bricksim_core.experiments.drop import drop
     from bricksim_core.experiments.setup import UNHURRIED, rotation_from_degrees
     from bricksim_core.formats import read_structure
 
     structure = read_structure(file, baseplate=plate, strict=strict)
-    with output_folder(out) as folder:
+    with output_folder(out, FILM) as folder:
         with progress("dropping", 1.0) as show:
             recording = drop(
                 structure,
@@ -112,6 +112,7 @@ def command(
     times = data["frame_ms"]
     print(
         f"frame {times['mean']:.2f} ms on average, {times['p99']:.2f} p99, {times['max']:.2f} most"
+        + (f"; loading compiled code {times['loading']:.0f} ms" if times["loading"] else "")
     )
     print(f"results in {out}: {', '.join([LAST, *data['files']])}")
     return 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,11 +17,16 @@ LAST = "summary.json"
 
 
 @contextmanager
-def output_folder(folder: Path) -> Iterator[Path]:
+def output_folder(folder: Path, results: Collection[str]) -> Iterator[Path]:
     """A temporary folder whose files move into ``folder`` when the block ends without an error.
 
-    The folder is made if it is missing. Files of the same name are replaced, others are left alone;
-    after an error nothing has changed.
+    The folder is made if it is missing. Files of the same name are replaced; after an error nothing
+    has changed.
+
+    Args:
+        folder: Where they go.
+        results: Names of files that may be written: those of an earlier run that were not written
+            again are removed, other files are left alone.
 
     Raises:
         BrickSimError: The folder cannot be made or written.
@@ -33,6 +38,9 @@ def output_folder(folder: Path) -> Iterator[Path]:
         yield staging
         with _reported(folder):
             (folder / LAST).unlink(missing_ok=True)
+            written = {file.name for file in staging.iterdir()}
+            for name in set(results) - written:
+                (folder / name).unlink(missing_ok=True)
             for file in sorted(staging.iterdir(), key=lambda f: (f.name == LAST, f.name)):
                 os.replace(file, folder / file.name)
             made = []

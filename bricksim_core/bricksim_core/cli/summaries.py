@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 STRIP = "strip.png"
 VIDEO = "video.mp4"
+FILM = (STRIP, VIDEO)
+"""What `write_film` may write."""
 FPS = 30.0
 
 
@@ -138,6 +140,6 @@ def save(
     """Writes a summary and the film of a recording into a folder."""
     from bricksim_core.cli.output_folder import LAST, output_folder
 
-    with output_folder(out) as folder:
+    with output_folder(out, FILM) as folder:
         write_film(recording, folder, by_utilization=by_utilization, video=video)
         write_json(data, folder / LAST)

@@ -47,6 +47,7 @@ def episode_recording(episode: Episode) -> Recording:
         changes=tuple(_change(e, shapes, row) for e in episode.events),
         pieces=tuple(sorted(pieces, key=len, reverse=True)),
         timings=(),
+        loading=np.zeros(0, dtype=np.bool_),
         solver_notes=(),
     )
 

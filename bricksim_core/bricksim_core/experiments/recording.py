@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bricksim_core.compiled import loaded
 from bricksim_core.events import ConnectionEvent, EventKind, SolverNote, StepResult, Timings
 from bricksim_core.parts import BrickShape, Color
 from bricksim_core.simulator import Simulator
@@ -64,6 +66,7 @@ class Recording:
         changes: Connections that began or ended, in order.
         pieces: Parts of each component at the end, the largest first.
         timings: Wall times of the F - 1 steps.
+        loading: (F - 1,) which of them waited for compiled loops that a process loads once.
         solver_notes: Solves that did not go as they should.
     """
 
@@ -77,6 +80,7 @@ class Recording:
     changes: tuple[ConnectionChange, ...]
     pieces: tuple[tuple[PartName, ...], ...]
     timings: tuple[Timings, ...]
+    loading: NDArray[np.bool_]
     solver_notes: tuple[SolverNote, ...]
 
     @property
@@ -91,8 +95,12 @@ class Recording:
         return float(known.max()) if known.size else float("nan")
 
     def frame_times(self) -> dict[str, float]:
-        """Statistics of the wall time of a step [ms]: mean, median, p99, max."""
+        """Statistics of the wall time of a step [ms]: mean, median, p99, max, of all that did not
+        wait for loops to be loaded; and ``loading``, what those took together that did."""
         total = 1e3 * np.array([t.total for t in self.timings])
+        loading = float(total[self.loading].sum())
+        if not self.loading.all():
+            total = total[~self.loading]
         if not total.size:
             return {}
         return {
@@ -100,6 +108,7 @@ class Recording:
             "median": float(np.median(total)),
             "p99": float(np.percentile(total, 99)),
             "max": float(total.max()),
+            "loading": loading,
         }
 
 
@@ -119,6 +128,8 @@ class Recorder:
         self._changes: list[ConnectionChange] = []
         self._notes: list[SolverNote] = []
         self._timings: list[Timings] = []
+        self._loading: list[bool] = []
+        self._loaded = loaded()
         first = simulator.result()
         self._times = [first.time]
         self._poses = [first.world_T_part]
@@ -130,6 +141,9 @@ class Recorder:
             self._changes.append(self._change(event))
         self._notes += result.solver_notes
         self._timings.append(result.timings)
+        now = loaded()
+        self._loading.append(now != self._loaded)
+        self._loaded = now
         self._times.append(result.time)
         self._poses.append(result.world_T_part)
         self._utilization.append(self._by_part(result))
@@ -152,6 +166,7 @@ class Recorder:
             changes=tuple(self._changes),
             pieces=tuple(sorted(pieces, key=len, reverse=True)),
             timings=tuple(self._timings),
+            loading=np.array(self._loading, dtype=np.bool_),
             solver_notes=tuple(self._notes),
         )
 
