@@ -143,3 +143,19 @@ def test_long_cantilever(bricks):
     solution = SnapFitModel().system(layout, anchored).solve(loads)
     assert solution.status is SolveStatus.SOLVED
     assert solution.utilization.max() == pytest.approx(max(level, 1.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("times", [1.2, 2.0, 5.0])
+@pytest.mark.parametrize("bricks", [100, 300])
+def test_long_stair(bricks, times):
+    """By hand: the lowest joint bears the moment of all others about the edge of the first brick.
+    That of the highest hundreds of bricks is thousands of times what a brick weighs."""
+    lines = [f"4x2 ({2 * k},0,{k})" for k in range(bricks)]
+    layout, _ = single_component(text_structure("\n".join(lines), None))
+    arms = 0.008 * (2.0 * np.arange(1, bricks) - 2.0)
+    moment = -float(weights(layout)[0, 2] * arms.sum())
+    strength = 2.0 * (1.0 + np.sqrt(2.0)) * 0.7 * (0.004 + 0.012)
+    loads = times * strength / moment * weights(layout)
+    solution = SnapFitModel().system(layout, np.arange(bricks) == 0).solve(loads)
+    assert solution.utilization[0] == pytest.approx(times, rel=1e-8)
+    assert solution.utilization.max() == solution.utilization[0]

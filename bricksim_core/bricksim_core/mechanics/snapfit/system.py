@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from bricksim_core.mechanics.geometry import GROUND, face_contacts
 from bricksim_core.mechanics.loads import STANDARD_GRAVITY
 from bricksim_core.mechanics.portions import Portions, at_once, solve_cost
 from bricksim_core.mechanics.snapfit.balance import balance_of
-from bricksim_core.mechanics.snapfit.band import multiplied
+from bricksim_core.mechanics.snapfit.band import multiplied, multiplied_back
 from bricksim_core.mechanics.snapfit.bounds import ChangeBound
 from bricksim_core.mechanics.snapfit.bridges import least_load
 from bricksim_core.mechanics.snapfit.compact import CompactSolver
@@ -108,6 +108,9 @@ _LOOK, _LOOK_EACH = 0.05, 0.0003
 
 _YIELDING = 0.5
 """Times the cost of a solve without yielding that it costs to begin with what yields."""
+
+_BALANCED, _BALANCINGS = 1e-9, 3
+"""Part of the greatest load that may be left unbalanced, and times that it is balanced at most."""
 
 _TIED = 1e-7
 """Relative difference of utilizations that may be rounding."""
@@ -392,6 +395,8 @@ class SnapFitSystem:
             except SolverError as error:
                 return self._failed(f"{message}; {error}", start)
         self._guess = yielded.members
+        if utilization is None:  # something yields
+            yielded = self._balanced(yielded, free_loads)
         solution = self._solution(yielded, imbalance, status, message, start, utilization)
         self._last = (loads.copy(), solution)
         return solution
@@ -425,6 +430,22 @@ class SnapFitSystem:
         wrench = self._structure.wrenches(self._structure.displacements(free_loads))
         yielded = self._all_bonded(wrench)
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
+
+    def _balanced(self, yielded: Yielded, free_loads: Array) -> Yielded:
+        """The same forces, with what rounding has left of the loads carried by the bonded structure.
+
+        Forces are balanced to a fraction of the greatest one: in an arm of hundreds of bricks, whose
+        moments are as many thousand times the weight of one, that is a good part of this.
+        """
+        wrench, size = yielded.wrench, len(free_loads)
+        least = _BALANCED * float(np.abs(free_loads).max(initial=0.0))
+        for _ in range(_BALANCINGS):
+            forces = np.concatenate([wrench.reshape(-1), yielded.push])
+            lack = free_loads - multiplied_back(*self._equations.opening, forces, size)
+            if float(np.abs(lack).max(initial=0.0)) <= least:
+                break
+            wrench = wrench + self._structure.wrenches(self._structure.displacements(lack))
+        return replace(yielded, wrench=wrench)
 
     def _all_bonded(self, wrench: Array) -> Yielded:
         """Forces by the (J, 6) scaled wrenches of joints and footprints alone."""
