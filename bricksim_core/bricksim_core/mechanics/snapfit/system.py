@@ -432,10 +432,10 @@ class SnapFitSystem:
         return self._solution(yielded, imbalance, SolveStatus.SOLVED, "", start)
 
     def _balanced(self, yielded: Yielded, free_loads: Array) -> Yielded:
-        """The same forces, with what rounding has left of the loads carried by the bonded structure.
+        """The same forces, with what rounding has left of the loads borne by the bonded structure.
 
-        Forces are balanced to a fraction of the greatest one: in an arm of hundreds of bricks, whose
-        moments are as many thousand times the weight of one, that is a good part of this.
+        Forces are balanced to a fraction of the greatest one: in an arm of hundreds of bricks,
+        whose moments are thousands of times the weight of one, that is a good part of this.
         """
         wrench, size = yielded.wrench, len(free_loads)
         least = _BALANCED * float(np.abs(free_loads).max(initial=0.0))
