@@ -7,7 +7,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,8 @@ from bricksim_core.threads import SINGLE_THREAD
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerContext
+
+    from bricksim_core.topology import Structure
 
 POOL_FROM = 8
 """From this many files on, worker processes are worth their start."""
@@ -78,6 +80,8 @@ class FileReport:
         mechanism: Connections that give way there.
         breaking: Overloaded connections that come apart first.
         bypassed: Overloaded connections whose parts others hold together.
+        breaking_parts: Lower and upper part of each that comes apart.
+        bypassed_parts: Lower and upper part of each that others hold together.
         reasons: Why it is unstable, or its forces are not known.
         skipped: What the reader left out.
         solve_ms: Time of building and solving the equations [ms].
@@ -103,6 +107,8 @@ class FileReport:
     mechanism: tuple[int, ...] = ()
     breaking: tuple[int, ...] = ()
     bypassed: tuple[int, ...] = ()
+    breaking_parts: tuple[tuple[int, int], ...] = ()
+    bypassed_parts: tuple[tuple[int, int], ...] = ()
     reasons: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     solve_ms: float = 0.0
@@ -161,7 +167,6 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         elif wanted:
             lacks = "the solver did not find it"
     worst = analysis.worst_connection
-    connection = None if worst is None else structure.graph.connection(worst)
     report = FileReport(
         file=file,
         bricks=len(structure.graph) - len(structure.fixed),
@@ -171,12 +176,14 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         unknown=analysis.unknown,
         max_utilization=analysis.max_utilization,
         worst_connection=worst,
-        worst_parts=None if connection is None else (connection.stud_part, connection.hole_part),
+        worst_parts=None if worst is None else _parts(structure, (worst,))[0],
         safety_factor=factor,
         safety_factor_lacks=lacks,
         mechanism=analysis.mechanism,
         breaking=analysis.breaking,
         bypassed=analysis.bypassed,
+        breaking_parts=_parts(structure, analysis.breaking),
+        bypassed_parts=_parts(structure, analysis.bypassed),
         reasons=analysis.reasons,
         skipped=tuple(structure.skipped),
         solve_ms=1e3 * (analysis.build_time + analysis.solve_time),
@@ -198,6 +205,12 @@ def analyze_file(file: str, options: AnalysisOptions, picture: Path | None = Non
         return replace(report, picture_error=str(error))
     write_png(image, picture)
     return replace(report, picture=str(picture))
+
+
+def _parts(structure: Structure, connections: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Lower and upper part of each connection."""
+    found = map(structure.graph.connection, connections)
+    return tuple((c.stud_part, c.hole_part) for c in found)
 
 
 @cache

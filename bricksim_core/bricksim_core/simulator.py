@@ -142,12 +142,18 @@ class Simulator:
         rng: Random numbers for users of the simulator; part of its state.
 
     Raises:
-        BrickSimError: Engine and configuration do not fit.
+        BrickSimError: Engine and configuration do not fit, or are none.
     """
 
     def __init__(
         self, engine: Engine | None = None, config: SimulatorConfig = SimulatorConfig()
     ) -> None:
+        if not isinstance(config, SimulatorConfig) or isinstance(engine, SimulatorConfig):
+            given = engine if isinstance(engine, SimulatorConfig) else config
+            raise BrickSimError(
+                f"{'engine' if given is engine else 'config'} is a {type(given).__name__}, expected"
+                " Simulator(engine, config) or Simulator(config=SimulatorConfig(...))"
+            )
         if engine is None:
             engine = MujocoEngine(config.timestep, config.gravity, config.ground)
         if abs(engine.timestep * config.frame_rate * config.substeps - 1.0) > 1e-9:

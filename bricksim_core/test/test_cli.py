@@ -118,7 +118,8 @@ def test_analyze_tells_the_known_outcomes(cli):
     assert rows[1].split()[:3] == [STANDS, "19", "1"]
     assert rows[2].split()[:3] == [FALLS, "20", "1"]
     assert "times its capacity" in rows[3]
-    assert rows[4].startswith(f"{FALLS}: comes apart at connection")
+    assert rows[4].startswith(f"{FALLS}: comes apart at 1 – 2")
+    assert "connection 1 – 2 carries" in rows[3]  # as the table names them
     assert cli("analyze", STANDS)[0] == 0
 
 

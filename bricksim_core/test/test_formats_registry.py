@@ -72,8 +72,8 @@ def test_detection(text, expected):
         ('{"schema": 1,\n"parts": [', r"line 2 column 11: not JSON: .*the file ends there"),
         ('{"schema": 1, "schema": 1}', "key 'schema' appears twice"),
         ('{"1": {"x": 1, "x": 2}}', "key 'x' appears twice"),
-        ('{"1": {"x": NaN}}', "NaN is not JSON"),
-        ('{"1": {"x": -Infinity}}', "-Infinity is not JSON"),
+        ('{"1": {"x": NaN}}', "line 1 column 13: NaN is not JSON"),
+        ('{"1": {"NaN \\" NaN": 2,\n "x": -Infinity}}', "line 2 column 7: -Infinity is not JSON"),
         ('{"1": {"x": ' + "9" * 5000 + "}}", "Exceeds the limit"),
     ],
 )

@@ -96,7 +96,7 @@ def test_bad_library(tmp_path, text, message):
     ("change", "message"),
     [
         ({"brick_id": 7}, r"2\.brick_id is 7, expected a type of the library: 1, 2, 3, 4, 5, 6, 9"),
-        ({"brick_id": True}, r"2\.brick_id is True"),
+        ({"brick_id": True}, r"2\.brick_id is true"),
         ({"ori": 2}, r"2\.ori is 2, expected an integer of 0 to 1"),
         ({"z": -1}, r"2\.z is -1"),
         ({"x": 1.0}, r"2\.x is 1\.0"),

@@ -88,6 +88,9 @@ def test_last_hint_wins(demo):
     structure = parse(demo)
     assert np.allclose(structure.part_poses()[1][:3, 3], [1, 2, 3])
     assert structure.skipped == ["pose_hints[0]: pose_hints[1] places the same component"]
+    demo["pose_hints"] += [{"part": 0, "pos": [0, 0, z], "rot": [1, 0, 0, 0]} for z in range(3)]
+    (line,) = parse(demo).skipped
+    assert line == "pose_hints[0]: pose_hints[1] places the same component, and 3 more like it"
 
 
 def test_without_hints_the_first_part_is_at_the_origin(demo):
@@ -179,10 +182,10 @@ BAD_INTEGERS = [0, -1, 1025, 2.0, 2.5, True, None, "2", [2], 10**400]
         ("parts.1", 5, r"parts\[1\] is 5, expected an object"),
         ("parts.1.id", ..., r"parts\[1\]\.id is missing"),
         ("parts.1.id", 0, r"parts\[1\]\.id is 0, expected a new id; parts\[0\] has it"),
-        ("parts.1.id", True, r"parts\[1\]\.id is True"),
+        ("parts.1.id", True, r"parts\[1\]\.id is true"),
         ("parts.1.id", 2**64, r"parts\[1\]\.id is 18446744073709551616"),
         ("parts.1.type", 7, r"parts\[1\]\.type is 7, expected a string"),
-        ("parts.1.payload", None, r"parts\[1\]\.payload is None, expected an object"),
+        ("parts.1.payload", None, r"parts\[1\]\.payload is null, expected an object"),
         *(("parts.3.payload.L", v, r"parts\[3\]\.payload\.L is .*, expected an integer of 1 to")
           for v in BAD_INTEGERS),
         ("parts.3.payload.W", 0, r"parts\[3\]\.payload\.W is 0"),
@@ -206,10 +209,10 @@ BAD_INTEGERS = [0, -1, 1025, 2.0, 2.5, True, None, "2", [2], 10**400]
         ("pose_hints.0.part", 77, r"pose_hints\[0\]\.part is 77"),
         ("pose_hints.0.pos", [0, 0], r"pose_hints\[0\]\.pos is \[0, 0\], expected an array of 3"),
         ("pose_hints.0.pos.2", 1e300, r"pose_hints\[0\]\.pos\[2\] is 1e\+300"),
-        ("pose_hints.0.pos.2", True, r"pose_hints\[0\]\.pos\[2\] is True, expected a number"),
+        ("pose_hints.0.pos.2", True, r"pose_hints\[0\]\.pos\[2\] is true, expected a number"),
         ("pose_hints.0.rot", [0, 0, 0, 0], r"hints\[0\]\.rot is .*, expected a unit quaternion"),
         ("pose_hints.0.rot", [1, 1, 0, 0], r"pose_hints\[0\]\.rot"),
-        ("bricksim_ros", {"ground": None}, r"bricksim_ros\.ground is None, expected a number"),
+        ("bricksim_ros", {"ground": None}, r"bricksim_ros\.ground is null, expected a number"),
         ("bricksim_ros", [], r"bricksim_ros is \[\], expected an object"),
     ],
 )  # fmt: skip
@@ -218,6 +221,13 @@ def test_wrong_fields(demo, path, value, message):
         parse(edit(demo, path, value))
     assert str(error.value).startswith("file.json: ")
     assert len(str(error.value)) < 500
+
+
+def test_a_number_that_no_float_holds_is_named_with_its_field(demo):
+    text = json.dumps(edit(demo, "pose_hints.0.pos.2", "LARGE")).replace('"LARGE"', "1e999")
+    message = r"pose_hints\[0\]\.pos\[2\] is beyond 1\.8e308 in size, expected a number of at most"
+    with pytest.raises(FormatError, match=message):
+        parse_structure(text, name="file.json")
 
 
 def test_contradicting_connection(demo):

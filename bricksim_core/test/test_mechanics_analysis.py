@@ -87,7 +87,7 @@ def test_close_to_the_limit_it_is_marginal(force, stable, marginal):
     assert np.isnan(analysis.safety_factor) and analysis.mechanism == ()
     if not stable:
         assert analysis.reasons[0].endswith("times its capacity")
-        assert f"connection 0 carries {force / CAPACITY:.4g} times" in analysis.reasons[0]
+        assert f"connection 0 – 1 carries {force / CAPACITY:.4g} times" in analysis.reasons[0]
 
 
 def test_gravity_is_a_number_or_a_vector():

@@ -786,6 +786,10 @@ def test_configuration_is_checked() -> None:
         SimulatorConfig(frame_rate=0.0)
     with pytest.raises(BrickSimError, match="substeps"):
         SimulatorConfig(substeps=0)
+    with pytest.raises(BrickSimError, match=r"engine is a SimulatorConfig.*\(config=Simul"):
+        Simulator(SimulatorConfig(seed=1))  # type: ignore[arg-type]
+    with pytest.raises(BrickSimError, match=r"config is a int, expected Simulator\(engine, config"):
+        Simulator(None, 3)  # type: ignore[arg-type]
     with pytest.raises(BrickSimError, match="time step"):
         Simulator(make(), SimulatorConfig(substeps=3))
     with pytest.raises(BrickSimError, match="force"):

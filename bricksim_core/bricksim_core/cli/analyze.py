@@ -166,10 +166,10 @@ def _print(reports: Sequence[FileReport]) -> None:
             print(f"{report.file}: {reason}")
         if report.safety_factor_lacks not in ("", _TOO_MANY):
             print(f"{report.file}: no safety factor: {report.safety_factor_lacks}")
-        if report.breaking:
-            print(f"{report.file}: comes apart at {_named(report.breaking)}")
-        if report.bypassed:
-            held = _named(report.bypassed)
+        if report.breaking_parts:
+            print(f"{report.file}: comes apart at {_named(report.breaking_parts)}")
+        if report.bypassed_parts:
+            held = _named(report.bypassed_parts)
             print(f"{report.file}: overloaded, but held together by others: {held}")
         for skipped in report.skipped:
             print(f"{report.file}: skipped {skipped}")
@@ -179,12 +179,11 @@ def _print(reports: Sequence[FileReport]) -> None:
         print(f"no safety factor where the verdict needs none: {_TOO_MANY}")
 
 
-def _named(connections: Sequence[int]) -> str:
-    """Connections in words, the first dozen of them."""
-    shown = ", ".join(map(str, connections[:_SHOWN]))
+def _named(connections: Sequence[tuple[int, int]]) -> str:
+    """Connections by their parts, the first dozen of them."""
+    shown = ", ".join(f"{lower} – {upper}" for lower, upper in connections[:_SHOWN])
     more = len(connections) - _SHOWN
-    word = "connection" if len(connections) == 1 else "connections"
-    return f"{word} {shown}" + (f" and {more} more" if more > 0 else "")
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def _listed(files_from: str | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -12,8 +13,14 @@ from bricksim_core.errors import FormatError
 from bricksim_core.formats.source import shorten
 from bricksim_core.topology.ids import MAX_ID
 
+_STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity')
+
 
 class _RefusedError(ValueError):
+    pass
+
+
+class _ConstantError(ValueError):
     pass
 
 
@@ -29,7 +36,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise _RefusedError(f"{name} is not JSON, expected a finite number")
+    raise _ConstantError(name)
+
+
+def _place(text: str, constant: str) -> str:
+    """Line and column of the first such constant that is not in a string."""
+    found = next(m for m in _STRING_OR_CONSTANT.finditer(text) if m.group() == constant)
+    line = text.count("\n", 0, found.start()) + 1
+    return f"line {line} column {found.start() - text.rfind(chr(10), 0, found.start())}"
 
 
 def load_json(text: str, name: str) -> Any:
@@ -48,6 +62,11 @@ def load_json(text: str, name: str) -> Any:
         where = f"line {error.lineno} column {error.colno}"
         end = " (the file ends there)" if error.pos >= len(text.rstrip()) else ""
         raise FormatError(f"{name}: {where}: not JSON: {error.msg}{end}") from None
+    except _ConstantError as error:
+        where = _place(text, str(error))
+        raise FormatError(
+            f"{name}: {where}: {error} is not JSON, expected a finite number"
+        ) from None
     except RecursionError:
         raise FormatError(f"{name}: objects or arrays are nested too deeply") from None
     except ValueError as error:  # _RefusedError, or an integer of thousands of digits
@@ -82,8 +101,16 @@ class Field:
 
     def fail(self, expected: str) -> NoReturn:
         """Raises the error that this value is not what was expected."""
-        path, value = self.path or "top level", shorten(self.value)
-        raise FormatError(f"{self.name}: {path} is {value}, expected {expected}")
+        value = self.value
+        if value is None or isinstance(value, bool):
+            shown = json.dumps(value)
+        elif isinstance(value, float) and math.isinf(value):
+            shown = "beyond 1.8e308 in size"
+        else:
+            shown = shorten(value)
+        raise FormatError(
+            f"{self.name}: {self.path or 'top level'} is {shown}, expected {expected}"
+        )
 
     def object(self) -> dict[str, Any]:
         """The value as an object."""

@@ -224,6 +224,7 @@ def _part_reference(entry: Field, reading: _Reading) -> int:
 
 def _read_hints(entries: list[Field], reading: _Reading) -> tuple[PoseHint, ...]:
     winners: dict[int, tuple[Field, PoseHint]] = {}
+    losers: list[tuple[Field, Field]] = []
     for entry in entries:
         part_id = _part_reference(entry.get("part"), reading)
         px, py, pz = (c.number(_MAX_POSITION) for c in entry.get("pos").elements(3))
@@ -237,8 +238,12 @@ def _read_hints(entries: list[Field], reading: _Reading) -> tuple[PoseHint, ...]
         component = reading.graph.component_of(part_id)
         if component in winners:
             loser, _ = winners.pop(component)
-            reading.skip(loser, f"{entry.path} places the same component")
+            losers.append((loser, entry))
         winners[component] = (entry, PoseHint(part_id, (px, py, pz), (x, y, z, w)))
+    if losers:
+        loser, entry = losers[0]
+        more = f", and {len(losers) - 1} more like it" if len(losers) > 1 else ""
+        reading.skip(loser, f"{entry.path} places the same component{more}")
     return tuple(hint for _, hint in winners.values())
 
 

@@ -150,8 +150,9 @@ class Analysis:
 
     @property
     def connection_wrenches(self) -> dict[int, Array]:
-        """(6,) wrench on the lower part about the overlap's centre, in component axes [N, N m], by
-        connection id."""
+        """(6,) wrench of the studs on the lower part about the overlap's centre, in component axes
+        [N, N m], by connection id. The pushes of its faces are in each solution's `contact_force`.
+        """
         return {
             connection: wrench
             for c in self.components
@@ -614,8 +615,10 @@ def _judge(
     elif not balanced:
         reason = f"{name}: its loads cannot be carried to the ground: it tips, slides or lifts off"
     elif highest > verdict.utilization:
-        worst = layout.connection_ids[_highest(utilization)].min()
-        reason = f"{name}: connection {worst} carries {highest:.4g} times its capacity"
+        row = np.flatnonzero(_highest(utilization))[0]
+        ends = layout.part_ids[[layout.stud_index[row], layout.hole_index[row]]]
+        joint = " – ".join(map(str, ends.tolist()))
+        reason = f"{name}: connection {joint} carries {highest:.4g} times its capacity"
     else:
         reason = ""
     return ComponentAnalysis(

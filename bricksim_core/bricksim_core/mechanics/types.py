@@ -54,8 +54,9 @@ class Solution:
 
     @property
     def connection_wrench(self) -> Array:
-        """(C, 6) wrench that the connection exerts on its lower (stud) part, about the centre of
-        its overlap at the stud plane, component axes [N, N m]."""
+        """(C, 6) wrench that the connection's studs exert on its lower (stud) part, about the
+        centre of its overlap at the stud plane, component axes [N, N m]; what its faces push is in
+        `contact_force`."""
         return self._forces[0]
 
     @property
