@@ -7,6 +7,7 @@ import operator
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, SupportsIndex, get_args
 
 import numpy as np
@@ -316,8 +317,16 @@ class _Task:
         self._wrenches = dict(wrenches)
         self._held = frozenset() if support == "ground" else structure.fixed
         self._touches = touches(structure)
+        self._touching: dict[int, list[Touch]] = {}
+        for touch in self._touches:
+            for component in (touch.upper, touch.lower):
+                self._touching.setdefault(component, []).append(touch)
         self._lying: set[int] = set()
         self._open: dict[int, Touch] = {}
+
+    @cached_property
+    def _poses(self) -> dict[int, Array]:
+        return self._structure.part_poses()
 
     def analysed(self) -> tuple[ComponentAnalysis, ...]:
         """All components, by id."""
@@ -337,8 +346,8 @@ class _Task:
             defined = self._structure.ground if self._support == "auto" else None
             ground = _ground_height(layout, pose, defined)
         loads = _static_loads(layout, pose[:3, :3], self._gravity, self._wrenches)
-        below = [t for t in self._touches if t.upper == component]
-        touching = [t for t in self._touches if component in (t.upper, t.lower)]
+        touching = self._touching.get(component, [])
+        below = [t for t in touching if t.upper == component]
         unknown = touching[0] if mutual else self._open.get(component)
         total, inside = np.zeros(6), np.inf
         if below and not anchored.any() and self._lies(layout, pose, ground, below):
@@ -440,7 +449,7 @@ class _Task:
             self._open |= {t.lower: t for t in free}
             return
         shape = self._structure.graph.part(bearer).shape
-        com = transform_points(self._structure.part_poses()[bearer], shape.com)
+        com = transform_points(self._poses[bearer], shape.com)
         wrench = np.concatenate([total[:3], total[3:] - np.cross(com, total[:3])])
         self._wrenches[bearer] = self._wrenches.get(bearer, np.zeros(6)) + wrench
 
