@@ -128,14 +128,20 @@ class _Path:
         self._largest = float(np.abs(loads).max(initial=0.0))
 
     def advance(self) -> bool:
-        """An iteration; whether it had come to the end before."""
+        """An iteration, unless it has come to the end: whether it has.
+
+        Raises:
+            LinAlgError: Rounding stood in the way.
+        """
         equations, every, used = self._equations, self._equations.every, self._used
+        tau = self._complementarity(self._multiplier, self._slack, self.push, self._gap)
+        if tau <= self._close and self._residual() <= _BALANCED:
+            return True
         firm = 1.0 / (equations.compliance + self._gap / self.push)
         inverse, blocks = _condensed(
             every, used, self._stiffness, self._softness, self._multiplier, self._slack
         )
         cholesky = self._normal.factorized([blocks, firm.reshape(-1, 4)])
-        tau = self._complementarity(self._multiplier, self._slack, self.push, self._gap)
 
         def change(rows: Array, contacts: Array) -> _Change:
             """The step to these (J, ROWS) and (V,) products."""
@@ -157,8 +163,6 @@ class _Path:
             )  # fmt: skip
 
         straight = change(np.zeros_like(self._slack), np.zeros_like(firm))
-        if tau <= self._close and self._residual() <= _BALANCED:
-            return True
         way = min(1.0, self._room(straight))
         ahead = self._complementarity(
             self._multiplier + way * straight.multiplier,
@@ -171,6 +175,8 @@ class _Path:
             wanted - straight.multiplier * straight.slack, wanted - straight.push * straight.gap
         )
         way = min(1.0, _ALONG * self._room(bent))
+        if not np.isfinite(bent.wrench).all():
+            raise np.linalg.LinAlgError("not finite")
         self._opening = self._opening + way * bent.opening
         self.wrench = self.wrench + way * bent.wrench
         self._multiplier = self._multiplier + way * bent.multiplier
