@@ -641,7 +641,10 @@ class MujocoEngine:
         if not all_below(data.qvel, MAX_SPEED):
             self._require_stable()
         if before is not None and len(free_spin):
-            turn_spun(before, data.qvel, index.qpos, index.spin, free_spin, dt, data.qpos)
+            turn_spun(
+                before, data.qvel, index.qpos, index.spin, free_spin, dt, data.qfrc_constraint,
+                data.qpos,
+            )  # fmt: skip
         for robot, drive in drives:
             drive.finish(data.qacc[robot.dof])
         rows = self._reader.read(data, index.geoms, dt, patches)

@@ -4,8 +4,9 @@
 MuJoCo takes the gyroscopic torque at the start of a step and turns a body by its velocity at the
 end: a body that turns by a large angle in a step gains momentum out of nothing, and a small brick
 flung at a few hundred rad/s blows up. So the free motion over the step is worked out here, whatever
-the angle: the torque that takes MuJoCo to its velocity is applied, and after the step the body is
-turned as that motion turns it. What contacts and wrenches change of the velocity comes on top.
+the angle: the torque that takes MuJoCo to its velocity is applied, and after the step what nothing
+touches is turned as that motion turns it. What wrenches change of the velocity comes on top. What
+is touched, or gripped, goes as its contacts have it.
 
 The free motion is composed of turns about principal axes, along which Euler's equations are solved
 exactly (J. E. Marsden and T. S. Ratiu's splitting as used by S. Reich, "Momentum conserving
@@ -82,9 +83,11 @@ def turn_spun(
     spin: NDArray[np.intp],
     free: Array,
     dt: float,
+    constrained: Array,
     positions: Array,
 ) -> None:
-    """Turns fast bodies after a step by their free motion, and then by what acted on them.
+    """Turns fast bodies that nothing touched after a step by their free motion, and then by what
+    acted on them.
 
     Args:
         before: Positions of the model at the start of the step.
@@ -93,14 +96,16 @@ def turn_spun(
         spin: (F, 3) those of their angular velocities.
         free: (F, 7) what `load_spin` found.
         dt: Length of the step [s].
+        constrained: (V,) forces of contacts and joints on these velocities [N, N m].
         positions: Positions at the end, to be written.
     """
     for f in range(len(free)):
-        if free[f, 3:].any():
+        i, j, k = spin[f]
+        touched = constrained[i] != 0.0 or constrained[j] != 0.0 or constrained[k] != 0.0
+        if free[f, 3:].any() and not touched:
             w, x, y, z = at[f, 3:]
             old = (float(before[w]), float(before[x]), float(before[y]), float(before[z]))
             turn = (float(free[f, 3]), float(free[f, 4]), float(free[f, 5]), float(free[f, 6]))
-            i, j, k = spin[f]
             more = (
                 dt * (velocities[i] - free[f, 0]),
                 dt * (velocities[j] - free[f, 1]),
