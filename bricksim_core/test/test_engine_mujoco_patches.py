@@ -113,7 +113,7 @@ def test_a_brick_alone_takes_the_steps_of_mujoco() -> None:
     for _ in range(40):
         one, other = copy.copy(scene.data), copy.copy(scene.data)
         mujoco.mj_step(scene.model, one)
-        found = step_on_corners(scene.model, other, scene._index.geoms, scene.timestep, False)
+        found = step_on_corners(scene.model, other, scene._index.geoms)
         assert found is None
         for name in ("qpos", "qvel", "qacc_warmstart", "tree_asleep", "efc_force"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -190,9 +190,7 @@ def test_pressure_is_the_least_one_that_bears_the_same(grid, tilt_x, tilt_y, rub
         assert cost <= truth.fun * (1.0 + 1e-5) + 1e-9
 
 
-def all_contacts(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: float, alone: bool
-) -> None:
+def all_contacts(model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable) -> None:
     """A step in which every point bears."""
     mujoco.mj_step(model, data)
 

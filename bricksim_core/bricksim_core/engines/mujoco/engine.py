@@ -636,7 +636,7 @@ class MujocoEngine:
         if self._robots:
             mujoco.mj_step(model, data)
         else:
-            patches = step_on_corners(model, data, index.geoms, dt, index.around.alone)
+            patches = step_on_corners(model, data, index.geoms)
         self._cost += step_cost(data, len(index.part_ids))
         if not all_below(data.qvel, MAX_SPEED):
             self._require_stable()

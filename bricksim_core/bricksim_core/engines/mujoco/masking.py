@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which steps need speculative contacts, and between which boxes; which are divided for a hit.
 
-MuJoCo's speculative contacts stop a box at what it will reach in this step (as softly as others:
-see `braking`). They cost a lot: bodies that move are compared box by box instead of by their trees,
-and every two boxes that might meet are followed along their ways: two pieces of 100 bricks that
-part take 5 ms a step. So they are on only in steps in which two boxes of different bodies may meet
-that move by more than half a layer of studs relative to each other; what moves less cannot pass
-through anything. In such a step boxes that meet no other body are hidden from all but the ground.
+MuJoCo's speculative contacts stop a box at what it will reach in this step. They cost a lot: bodies
+that move are compared box by box instead of by their trees, and every two boxes that might meet are
+followed along their ways: two pieces of 100 bricks that part take 5 ms a step. So they are on only
+in steps in which two boxes of different bodies may meet that move by more than half a layer of
+studs relative to each other; what moves less cannot pass through anything. In such a step boxes
+that meet no other body are hidden from all but the ground.
 
 Bodies are compared by spheres around them first, boxes by spheres and then along the axes of their
 faces, all of them widened by the greatest relative motion there: two bodies that fall or tumble as

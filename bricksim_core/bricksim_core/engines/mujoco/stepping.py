@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.engines.contact_lists import join_contacts, take_contacts
 from bricksim_core.engines.mujoco.bodies import write_rotation
-from bricksim_core.engines.mujoco.braking import brake
 from bricksim_core.engines.mujoco.carrying import carrier, carry
 from bricksim_core.engines.mujoco.contact import ContactParameters, GeomTable
 from bricksim_core.engines.mujoco.index import SceneIndex
@@ -154,18 +153,10 @@ def step_cost(data: mujoco.MjData, bricks: int) -> float:
 
 
 def step_on_corners(
-    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable, dt: float, alone: bool
+    model: mujoco.MjModel, data: mujoco.MjData, geoms: GeomTable
 ) -> IntArray | None:
     """One MuJoCo step in which flat patches of contacts bear at their corners; returns the patches
-    of its contacts if there are such; see `patches`.
-
-    Args:
-        model: The model.
-        data: Its state.
-        geoms: What the geoms are.
-        dt: Length of the step [s].
-        alone: Whether no two bodies can meet: their hits are braked.
-    """
+    of its contacts if there are such; see `patches`."""
     mujoco.mj_step1(model, data)
     patches, saved = None, 0
     if data.ncon > FEW:
@@ -179,8 +170,6 @@ def step_on_corners(
             mujoco.mj_island(model, data)
             mujoco.mj_projectConstraint(model, data)
             mujoco.mj_referenceConstraint(model, data)
-    if data.nefc and not alone:
-        brake(model, data, geoms, dt)
     mujoco.mj_step2(model, data)
     return patches if saved else None
 
