@@ -92,8 +92,8 @@ class _Point(NamedTuple):
 
     def moved(self, direction: _Point) -> _Point:
         """Along a direction as far as x and z stay positive, each by its own step."""
-        primal = min(1.0, _TO_THE_EDGE * _room(self.x, direction.x))
-        dual = min(1.0, _TO_THE_EDGE * _room(self.z, direction.z))
+        primal = min(1.0, _TO_THE_EDGE * room(self.x, direction.x))
+        dual = min(1.0, _TO_THE_EDGE * room(self.z, direction.z))
         return _Point(
             self.x + primal * direction.x, self.y + dual * direction.y, self.z + dual * direction.z
         )
@@ -223,7 +223,7 @@ def _refined(
     return refined
 
 
-def _room(value: Array, change: Array) -> float:
+def room(value: Array, change: Array) -> float:
     """How many times a change fits before a value becomes negative."""
     falling = change < 0.0
     return float((-value[falling] / change[falling]).min(initial=np.inf))

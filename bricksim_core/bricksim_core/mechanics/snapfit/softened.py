@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from bricksim_core.compiled import compiled
 from bricksim_core.mechanics.portions import Portions
 from bricksim_core.mechanics.snapfit.band import multiplied, multiplied_back
+from bricksim_core.mechanics.snapfit.interior import room
 from bricksim_core.mechanics.snapfit.normal import NormalMatrix
 from bricksim_core.mechanics.snapfit.yielding import APART, Equations
 from bricksim_core.spatial import Array
@@ -192,10 +193,10 @@ class _Path:
     def _room(self, change: _Change) -> float:
         """How many times a change can be made until something vanishes."""
         return min(
-            _room(self._multiplier.reshape(-1), change.multiplier.reshape(-1)),
-            _room(self._slack.reshape(-1), change.slack.reshape(-1)),
-            _room(self.push, change.push),
-            _room(self._gap, change.gap),
+            room(self._multiplier, change.multiplier),
+            room(self._slack, change.slack),
+            room(self.push, change.push),
+            room(self._gap, change.gap),
         )
 
     def _residual(self) -> float:
@@ -212,16 +213,6 @@ class _Path:
             float(np.abs(lack).max(initial=0.0)) / greatest,
             float(np.abs(values[self._used]).max(initial=0.0)),
         )
-
-
-@compiled
-def _room(value: Array, change: Array) -> float:
-    """How many times a change can be made until a value vanishes."""
-    room = np.inf
-    for i in range(len(value)):
-        if change[i] < 0.0:
-            room = min(room, -value[i] / change[i])
-    return room
 
 
 @compiled

@@ -459,8 +459,8 @@ class SnapFitSystem:
             found = yield from soften(equations, self._normal, free_loads)
             if found is not None:
                 wrench, push = found
-                none = np.zeros(0, dtype=np.int64)
-                return Yielded(wrench, push, none, np.zeros(0)), "overloads are of softer joints"
+                softer = replace(self._all_bonded(wrench), push=push)
+                return softer, "overloads are of softer joints"
         steps = round(_SPREADING / solve_cost(structure.size // 6))
         steps = min(max(steps, _FEWEST_STEPS), _MOST_STEPS)
         wrench = yield from spread(
