@@ -19,6 +19,7 @@ from scipy.spatial.transform import Rotation
 from bricksim_core.dynamics import in_world, kinetic_energy, mass_properties, momentum
 from bricksim_core.engines import NO_PART, BodySpec, Engine
 from bricksim_core.events import Cause, EventKind, StepResult
+from bricksim_core.formats import parse_structure
 from bricksim_core.mechanics.detector import BreakageThresholds
 from bricksim_core.parts import (
     BRICK_HEIGHT,
@@ -44,6 +45,13 @@ class EngineFactory(Protocol):
 
 
 # -- scenes ---------------------------------------------------------------------------------
+
+
+def slab() -> Structure:
+    """Twelve bricks side by side, held together by six on top."""
+    below = [f"4x2 ({4 * i},{2 * j},0)" for i in range(3) for j in range(4)]
+    above = [f"4x2 ({4 * i + 2},{2 * j + 1},1)" for i in range(2) for j in range(3)]
+    return parse_structure("\n".join(below + above), baseplate=None)
 
 
 def brick_layout(shape: BrickShape = BrickShape(4, 2), part_id: int = 0) -> ComponentLayout:

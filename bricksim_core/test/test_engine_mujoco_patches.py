@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 import pytest
-from engine_suite import at, body, brick_layout
+from engine_suite import at, body, brick_layout, slab
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
@@ -19,10 +19,8 @@ from bricksim_core.engines.mujoco.contact import GeomTable
 from bricksim_core.engines.mujoco.patches import ALONE, keep_corners, spread
 from bricksim_core.engines.mujoco.stepping import step_on_corners
 from bricksim_core.experiments.setup import rotation_from_degrees, standing
-from bricksim_core.formats import parse_structure
 from bricksim_core.parts import BRICK_HEIGHT, STUD_HEIGHT, BrickShape
 from bricksim_core.simulator import Simulator
-from bricksim_core.topology import Structure
 
 FIRM = np.array([0.97, 0.999, 2e-4, 0.5, 2.0])
 """MuJoCo's impedance of contacts between bricks."""
@@ -36,13 +34,6 @@ class Found(NamedTuple):
     kept: np.ndarray
     saved: int
     contacts: Any
-
-
-def slab() -> Structure:
-    """Twelve bricks side by side, held together by six on top."""
-    below = [f"4x2 ({4 * i},{2 * j},0)" for i in range(3) for j in range(4)]
-    above = [f"4x2 ({4 * i + 2},{2 * j + 1},1)" for i in range(2) for j in range(3)]
-    return parse_structure("\n".join(below + above), baseplate=None)
 
 
 def patches_in(scene: MujocoEngine, geoms: np.ndarray | None = None) -> Found:
